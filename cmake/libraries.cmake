@@ -1,0 +1,55 @@
+# libggml and libllama, shared and static from the same objects.
+file(GLOB_RECURSE GGML_SOURCES CONFIGURE_DEPENDS src/base/*.c src/tensor/graph/*.c src/tensor/ops/*.c src/tensor/alloc/*.c
+  src/tensor/device/*.c src/tensor/backend/*.c src/tensor/gguf/*.c)
+# Files of kern/ and type/ that are compiled once; all others there once per ISA level.
+set(GGML_ONCE src/tensor/kern/dispatch.c src/tensor/kern/isa.c src/tensor/type/registry.c)
+file(GLOB KERN_SOURCES CONFIGURE_DEPENDS src/tensor/kern/*.c src/tensor/type/*.c)
+foreach(f ${GGML_ONCE})
+  list(REMOVE_ITEM KERN_SOURCES ${CMAKE_SOURCE_DIR}/${f})
+  if(EXISTS ${CMAKE_SOURCE_DIR}/${f})
+    list(APPEND GGML_SOURCES ${CMAKE_SOURCE_DIR}/${f})
+  endif()
+endforeach()
+
+add_library(ggml_objects OBJECT ${GGML_SOURCES})
+target_link_libraries(ggml_objects PRIVATE lamina_flags)
+set(GGML_OBJECTS $<TARGET_OBJECTS:ggml_objects>)
+if(KERN_SOURCES)
+  foreach(level ${ISA_LEVELS})
+    add_library(kern_${level} OBJECT ${KERN_SOURCES})
+    target_link_libraries(kern_${level} PRIVATE lamina_flags)
+    target_compile_definitions(kern_${level} PRIVATE ISA=${level} ISA_IS_${level}=1)
+    target_compile_options(kern_${level} PRIVATE ${ISA_FLAGS_${level}})
+    list(APPEND GGML_OBJECTS $<TARGET_OBJECTS:kern_${level}>)
+  endforeach()
+endif()
+
+add_library(ggml SHARED ${GGML_OBJECTS})
+add_library(ggml_static STATIC ${GGML_OBJECTS})
+set_target_properties(ggml_static PROPERTIES OUTPUT_NAME ggml)
+
+file(GLOB_RECURSE LLAMA_SOURCES CONFIGURE_DEPENDS src/llm/*.c)
+if(LLAMA_SOURCES)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-32 libpcre2-8)
+  pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+  set(LLAMA_DEPS PkgConfig::PCRE2 PkgConfig::UTF8PROC)
+  add_library(llama_objects OBJECT ${LLAMA_SOURCES})
+  target_link_libraries(llama_objects PRIVATE lamina_flags ${LLAMA_DEPS})
+  add_library(llama SHARED $<TARGET_OBJECTS:llama_objects>)
+  target_link_libraries(llama PUBLIC ggml PRIVATE lamina_flags ${LLAMA_DEPS})
+  add_library(llama_static STATIC $<TARGET_OBJECTS:llama_objects>)
+  set_target_properties(llama_static PROPERTIES OUTPUT_NAME llama)
+  target_link_libraries(llama_static PUBLIC ggml_static PRIVATE ${LLAMA_DEPS})
+endif()
+
+foreach(t ggml ggml_static)
+  target_include_directories(${t} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(${t} PRIVATE $<BUILD_INTERFACE:lamina_flags> PUBLIC Threads::Threads m dl)
+endforeach()
+
+# Programs written for the split libraries of the field link these names.
+foreach(n base cpu)
+  add_custom_command(TARGET ggml POST_BUILD COMMAND ${CMAKE_COMMAND} -E create_symlink libggml.so
+    ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libggml-${n}.so)
+endforeach()

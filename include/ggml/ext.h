@@ -1,0 +1,55 @@
+// Lamina's additions to the interface: error sentences, logging, work teams, attention over block tables.
+#pragma once
+
+#include "ggml/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- errors ---------------------------------------------------------------------------------------------------
+// Every failure records one sentence, with the numbers in it, for the thread on which it happened. The first failure
+// wins until ggml_clear_error(); a later public call that fails replaces it.
+
+enum ggml_error_mode {
+    GGML_ERROR_RECORD = 0,  // record the sentence, log it, return an error value (default)
+    GGML_ERROR_ABORT = 1,   // stop the process at the mistake; also chosen by the environment variable GGML_ERROR=abort
+};
+
+// Sentence of this thread's last failure, "" if none. Owner: library; valid until the thread's next failure or clear.
+GGML_API const char *ggml_last_error(void);
+GGML_API void ggml_clear_error(void);
+// Process-wide. Thread: call before other threads use the library.
+GGML_API void ggml_set_error_mode(enum ggml_error_mode mode);
+// Record a failure on this thread and log it at GGML_LOG_LEVEL_ERROR. code: one of enum err in src/base/err.h, never 0.
+// Returns code, so that `return ggml_error_set(...)` reads as one step.
+GGML_API int ggml_error_set(int code, const char *fmt, ...) GGML_ATTRIBUTE_FORMAT(2, 3);
+
+// True for the error tensor that builders return when they were misused (see docs/design.md, rule 4).
+GGML_API bool ggml_is_error(const struct ggml_tensor *tensor);
+
+// Send one line to the log sink (ggml_log_set). fmt should end in \n.
+GGML_API void ggml_log_write(enum ggml_log_level level, const char *fmt, ...) GGML_ATTRIBUTE_FORMAT(2, 3);
+
+// ---- threads --------------------------------------------------------------------------------------------------
+
+// Threads to use by default: min(affinity, floor(cgroup quota), physical (performance) cores), at least 1.
+GGML_API int ggml_cpu_default_threads(void);
+
+// Run fn(ith, nth, userdata) on n_threads threads, the caller's included; returns when all are done. Allocates.
+GGML_API void ggml_parallel(int n_threads, void (*fn)(int ith, int nth, void *userdata), void *userdata);
+
+// ---- attention over block tables --------------------------------------------------------------------------------
+// Instead of a mask, attention can be told where each query's keys lie. K and V hold cells in blocks of
+// GGML_ATTN_BLOCK positions of one sequence, with cell mod GGML_ATTN_BLOCK == position mod GGML_ATTN_BLOCK.
+//   query [4, n_q]                  i32: slot, position, lo, hi per query row: it sees the positions lo <= p < hi
+//   table [3, n_block, n_slot]      i32: per slot and logical block b (positions b*64 .. b*64+63): physical block (cell / 64)
+//                                   or -1 for none, then the low and the high 32 bits of the set of positions that exist
+// a must come from ggml_flash_attn_ext with a NULL mask, K and V not broadcast over dimension 3.
+// ALiBi (max_bias > 0) uses -|position difference|. Errors: sentence recorded, returns false, a unchanged.
+#define GGML_ATTN_BLOCK 64
+GGML_API bool ggml_flash_attn_ext_set_blocks(struct ggml_tensor *a, struct ggml_tensor *query, struct ggml_tensor *table);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,13 @@
+// The language-model library in one include.
+#pragma once
+
+#include "llama/enums.h"
+#include "llama/types.h"
+#include "llama/model.h"
+#include "llama/context.h"
+#include "llama/memory.h"
+#include "llama/state.h"
+#include "llama/adapter.h"
+#include "llama/vocab.h"
+#include "llama/sampler.h"
+#include "llama/train.h"

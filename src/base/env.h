@@ -1,0 +1,5 @@
+// The only place that reads the environment.
+#pragma once
+
+// Value of an environment variable; NULL if unset or empty.
+const char *env_get(const char *name);

@@ -1,0 +1,53 @@
+// The inside of contexts and graphs, and what the rest of the library needs of tensors beyond the public calls.
+#pragma once
+
+#include "ggml.h"
+#include "base/err.h"
+
+// Open-addressing set of tensor pointers; size is a prime or power of two fixed at creation.
+struct tensor_set {
+    size_t size;
+    uint32_t *used;              // bit i: slot i is taken
+    struct ggml_tensor **keys;
+};
+
+#define TENSOR_SET_FULL ((size_t) -1)
+size_t tensor_set_find(const struct tensor_set *s, const struct ggml_tensor *key);    // slot of key or of a free place
+bool tensor_set_contains(const struct tensor_set *s, const struct ggml_tensor *key);
+size_t tensor_set_insert(struct tensor_set *s, struct ggml_tensor *key);              // slot, or TENSOR_SET_FULL
+void tensor_set_clear(struct tensor_set *s);
+
+enum graph_order { GRAPH_LEFT_TO_RIGHT = 0, GRAPH_RIGHT_TO_LEFT = 1 };
+
+struct ggml_cgraph {
+    int size;                         // room for nodes, and as much for leafs
+    int n_nodes, n_leafs;
+    struct ggml_tensor **nodes;       // results of operations, in evaluation order
+    struct ggml_tensor **grads;       // per hash slot: gradient of that tensor, or NULL array
+    struct ggml_tensor **grad_accs;   // per hash slot: accumulator of that gradient, or NULL array
+    struct ggml_tensor **leafs;       // constants, weights and inputs
+    int32_t *use_counts;              // per hash slot: how many nodes read that tensor
+    struct tensor_set visited;
+    enum graph_order order;
+    uint64_t uid;                     // changes whenever the content changes; equal uid means same graph
+};
+
+// A copy of the range [i0, i1) of nodes that shares g's arrays; has no leafs and no gradients of its own.
+struct ggml_cgraph graph_view(struct ggml_cgraph *g, int i0, int i1);
+
+// The error tensor: constant, outside every context. Builders return it when they are misused.
+struct ggml_tensor *tensor_error(void);
+
+// New tensor in ctx (view_src may be NULL). NULL-safe against the error tensor: gives it back.
+struct ggml_tensor *tensor_new(struct ggml_context *ctx, enum ggml_type type, int n_dims, const int64_t *ne,
+                               struct ggml_tensor *view_src, size_t view_offs);
+
+// op_params as integers and floats; i counts 4-byte words.
+static inline int32_t tensor_param_i32(const struct ggml_tensor *t, int i) { return t->op_params[i]; }
+static inline void tensor_set_param_i32(struct ggml_tensor *t, int i, int32_t v) { t->op_params[i] = v; }
+static inline float tensor_param_f32(const struct ggml_tensor *t, int i) {
+    float f;
+    __builtin_memcpy(&f, &t->op_params[i], 4);
+    return f;
+}
+static inline void tensor_set_param_f32(struct ggml_tensor *t, int i, float v) { __builtin_memcpy(&t->op_params[i], &v, 4); }

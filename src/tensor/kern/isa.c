@@ -1,0 +1,45 @@
+// Chooses the ISA level once: the best one the processor has, or the one GGML_ISA names.
+#include "kern/isa.h"
+#include "base/cpu.h"
+#include "base/env.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+static const char *const names[ISA_COUNT] = {
+#define ISA_LEVEL(name, ...) #name,
+#include "kern/isa.def"
+#undef ISA_LEVEL
+};
+
+static _Atomic int active = -1;
+
+const char *isa_name(enum isa level) { return (unsigned) level < ISA_COUNT ? names[level] : "unknown"; }
+
+int isa_available(enum isa level) { return (unsigned) level < ISA_COUNT && cpu_has_level(names[level]); }
+
+int isa_pin(enum isa level) {
+    if (!isa_available(level)) return 0;
+    atomic_store(&active, (int) level);
+    return 1;
+}
+
+static int choose(void) {
+    const char *want = env_get("GGML_ISA");
+    int best = ISA_scalar;
+    for (int i = 0; i < ISA_COUNT; i++) {
+        if (!isa_available((enum isa) i)) continue;
+        best = i;
+        if (want && strcmp(want, names[i]) == 0) break;
+    }
+    return best;
+}
+
+enum isa isa_active(void) {
+    int level = atomic_load_explicit(&active, memory_order_relaxed);
+    if (level < 0) {
+        level = choose();
+        atomic_store(&active, level);
+    }
+    return (enum isa) level;
+}
