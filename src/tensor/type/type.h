@@ -1,7 +1,7 @@
 // Element types. One type is one file (q4_0.c, ...) that ends in
 //     const struct type ISA_SYM(type_<name>) = { ... };
 // compiled once per ISA level, and one line TYPE(id, name) in type.def. Parts that need no ISA variants (quantizers
-// that search) stand between #ifdef ISA_SCALAR_ONLY and are NULL in the other levels' tables, which are filled from
+// that search) stand between #ifdef ISA_IS_scalar and are NULL in the other levels' tables, which are filled from
 // the scalar one at first use.
 #pragma once
 
