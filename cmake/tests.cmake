@@ -1,9 +1,6 @@
 # tests/unit/<folder>/test_<name>.c: one executable each, linked with the static libraries (they may look inside).
-pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
-if(NOT CMOCKA_FOUND)
-  find_package(PkgConfig REQUIRED)
-  pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
-endif()
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 file(GLOB TEST_SOURCES CONFIGURE_DEPENDS tests/*/test_*.c tests/unit/*/test_*.c)
 foreach(f ${TEST_SOURCES})
   get_filename_component(name ${f} NAME_WE)
