@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Runs the steps of ./check one after the other; each writes build/check/STEP.log. The last line counts them.
+source "$(dirname "$0")/lib.sh"
+full=0
+only=""
+for a in "$@"; do
+    case $a in
+        --full) full=1 ;;
+        -h|--help) printf 'usage: ./check [--full] [STEP...]\nsteps: %s\n' "$(sed -n 's/^step_\([a-z_]*\)().*/\1/p' "$0" | tr '\n' ' ')"; exit 0 ;;
+        -*) die "unknown option $a; see ./check -h" ;;
+        *) only="$only $a" ;;
+    esac
+done
+cd "$root" || exit 1
+mkdir -p build/check
+passed=0 failed=0 skipped=0
+
+run_step() {
+    local name=$1 log=$root/build/check/$1.log t0=$SECONDS
+    if [ -n "$only" ] && ! [[ " $only " == *" $name "* ]]; then return 0; fi
+    "step_$name" >"$log" 2>&1
+    case $? in
+        0) passed=$((passed + 1)); printf 'ok    %-12s %4d s  %s\n' "$name" $((SECONDS - t0)) "$(tail -n 1 "$log" | cut -c1-100)" ;;
+        77) skipped=$((skipped + 1)); printf 'skip  %-12s         %s\n' "$name" "$(tail -n 1 "$log" | cut -c1-100)" ;;
+        *) failed=$((failed + 1)); printf 'FAIL  %-12s %4d s  (build/check/%s.log)\n' "$name" $((SECONDS - t0)) "$name"; tail -n 40 "$log" ;;
+    esac
+}
+
+no_shared() { [ -d "$shared" ] && return 1; echo "no reference data beside the checkout ($shared)"; return 0; }
+
+step_install() { need $packages_build $packages_run $packages_check && { [ $full = 0 ] || need $packages_full; } && echo "packages are there"; }
+
+step_build() { build release && echo "built"; }
+
+step_units() { ctest --test-dir build --output-on-failure -j2 --timeout 300; ctest_status=$?; [ $ctest_status = 0 ] && echo "units passed"; return $ctest_status; }
+
+# The op cases at the scalar level, at avx2 and at the best level of this machine.
+step_ops() {
+    no_shared && return 77
+    local lib=$root/build/lib out=$root/build/check/op_cases level status=0 levels="avx2 best"
+    cc -std=c11 -O2 -w -Iinclude "$shared/conformance/op_cases.c" -o "$out" -L"$lib" -Wl,-rpath,"$lib" -lggml -lggml-base -lggml-cpu -lm || return 1
+    [ $full = 1 ] && levels="scalar avx2 avx512 avx512vnni best"
+    for level in $levels; do
+        for threads in 2 5; do
+            [ $threads = 5 ] && [ $full = 0 ] && [ $level != best ] && continue
+            GGML_ISA=$([ $level = best ] || echo $level) "$out" --check "$shared/conformance/golden" --strict --threads $threads >build/check/ops-$level-$threads.txt || status=1
+            echo "$level, $threads threads: $(tail -n 1 build/check/ops-$level-$threads.txt)"
+            grep -i fail build/check/ops-$level-$threads.txt | head -20
+        done
+    done
+    return $status
+}
+
+step_golden() {
+    no_shared && return 77
+    venv golden numpy gguf
+    local lib=$root/build/lib out=$root/build/check/dump_logits
+    cc -std=c11 -O2 -w -Iinclude "$shared/golden/dump_logits.c" -o "$out" -L"$lib" -Wl,-rpath,"$lib" -lllama -lggml || return 1
+    "$python" "$shared/golden/check.py" --dump "$out" --dir "$shared/golden" || return 1
+    [ $full = 0 ] || "$python" "$shared/golden/check.py" --dump "$out" --dir "$shared/golden" --mode 1
+}
+
+step_asan() { build asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ctest --test-dir build/asan --output-on-failure -j2 --timeout 600 && echo "units passed under asan and ubsan"; }
+
+changed_files() { git diff --name-only --diff-filter=d "$(git rev-list -1 --before='1 day ago' HEAD 2>/dev/null || git rev-list --max-parents=0 HEAD | tail -n 1)" -- '*.c' '*.h' 2>/dev/null; }
+
+step_format() {
+    local f; mapfile -t f < <(git ls-files '*.c' '*.h')
+    [ ${#f[@]} -gt 0 ] || return 0
+    clang-format --dry-run -Werror "${f[@]}" && echo "${#f[@]} files formatted"
+}
+
+step_cppcheck() {
+    cppcheck -q -j2 --std=c11 --language=c --enable=warning,portability --inline-suppr --error-exitcode=1 --suppressions-list=scripts/cppcheck.txt \
+        -DISA=scalar -DISA_IS_scalar=1 -D__x86_64__=1 -Iinclude -Isrc -Isrc/tensor src && echo "cppcheck: nothing to report"
+}
+
+for s in install build units ops golden asan format cppcheck; do run_step $s; done
+if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
+if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
+[ $failed = 0 ]
