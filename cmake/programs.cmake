@@ -1,8 +1,15 @@
 # The program `lamina`, the examples and the benchmarks.
 file(GLOB_RECURSE APP_SOURCES CONFIGURE_DEPENDS src/app/*.c)
 if(APP_SOURCES AND TARGET llama)
-  add_executable(lamina ${APP_SOURCES})
-  target_link_libraries(lamina PRIVATE lamina_flags llama ggml)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+  pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit)
+  find_package(ZLIB REQUIRED)
+  # base/env.c is stateless: the program has its own copy instead of reaching into a library.
+  add_executable(lamina ${APP_SOURCES} src/base/env.c)
+  target_include_directories(lamina PRIVATE src/app)
+  target_link_libraries(lamina PRIVATE lamina_flags llama ggml PkgConfig::JANSSON PkgConfig::LIBEDIT ZLIB::ZLIB m)
+  set_target_properties(lamina PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 endif()
 
 # examples/<name>.c and examples/<folder>/<main>.c see the public headers alone.

@@ -1,0 +1,276 @@
+// Parses the command line and prints help from the one list options.def.
+#include "cli/options.h"
+#include "base/env.h"
+#include "tools/tool.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum opt_kind { K_STR, K_INT, K_UINT, K_FLOAT, K_ON, K_OFF, K_CALL };
+
+struct opt {
+    enum opt_kind kind;
+    const char *names;  // separated by commas
+    const char *env;
+    const char *arg;    // what the value is called; NULL for flags
+    unsigned groups;
+    size_t offset;      // of the field in struct params
+    double lo, hi;
+    const char *(*call)(struct params *p, const char *value);  // NULL, or what was expected instead
+    const char *shown;  // default as text, for K_CALL
+    const char *help;
+};
+
+static const char *set_flash_attn(struct params *p, const char *v) {
+    if (!strcmp(v, "on") || !strcmp(v, "1") || !strcmp(v, "true")) p->flash_attn = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+    else if (!strcmp(v, "off") || !strcmp(v, "0") || !strcmp(v, "false")) p->flash_attn = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    else if (!strcmp(v, "auto")) p->flash_attn = LLAMA_FLASH_ATTN_TYPE_AUTO;
+    else return "on, off or auto";
+    return NULL;
+}
+
+static const char *cache_type(enum ggml_type *out, const char *v) {
+    static const enum ggml_type known[] = {GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_Q8_0,  GGML_TYPE_Q4_0,
+                                           GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_IQ4_NL};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(v, ggml_type_name(known[i])) != 0) continue;
+        *out = known[i];
+        return NULL;
+    }
+    return "one of f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl";
+}
+
+static const char *set_type_k(struct params *p, const char *v) { return cache_type(&p->type_k, v); }
+static const char *set_type_v(struct params *p, const char *v) { return cache_type(&p->type_v, v); }
+
+#define OFFSET(f) offsetof(struct params, f)
+static const struct opt options[] = {
+#define STR(f, names, env, arg, groups, help) {K_STR, names, env, arg, groups, OFFSET(f), 0, 0, NULL, NULL, help},
+#define INT(f, names, env, arg, lo, hi, groups, help) {K_INT, names, env, arg, groups, OFFSET(f), lo, hi, NULL, NULL, help},
+#define UINT(f, names, env, arg, lo, hi, groups, help) {K_UINT, names, env, arg, groups, OFFSET(f), lo, hi, NULL, NULL, help},
+#define FLOAT(f, names, env, arg, lo, hi, groups, help) {K_FLOAT, names, env, arg, groups, OFFSET(f), lo, hi, NULL, NULL, help},
+#define ON(f, names, env, groups, help) {K_ON, names, env, NULL, groups, OFFSET(f), 0, 0, NULL, NULL, help},
+#define OFF(f, names, env, groups, help) {K_OFF, names, env, NULL, groups, OFFSET(f), 0, 0, NULL, NULL, help},
+#define CALL(f, names, env, arg, groups, shown, help) {K_CALL, names, env, arg, groups, 0, 0, 0, set_##f, shown, help},
+#include "cli/options.def"
+#undef STR
+#undef INT
+#undef UINT
+#undef FLOAT
+#undef ON
+#undef OFF
+#undef CALL
+};
+static const int n_options = (int) (sizeof(options) / sizeof(options[0]));
+
+struct params params_default(void) {
+    return (struct params) {
+        .n_gpu_layers = -1, .mmap = true, .n_batch = 2048, .n_ubatch = 512, .n_parallel = 1, .n_threads = -1, .n_threads_batch = -1,
+        .flash_attn = LLAMA_FLASH_ATTN_TYPE_AUTO, .type_k = GGML_TYPE_F16, .type_v = GGML_TYPE_F16, .n_predict = -1,
+        .display_prompt = true, .verbosity = 2, .seed = LLAMA_DEFAULT_SEED, .temp = 0.8f, .dynatemp_exp = 1.0f, .top_k = 40,
+        .top_p = 0.95f, .min_p = 0.05f, .typical_p = 1.0f, .top_n_sigma = -1.0f, .mirostat_lr = 0.1f, .mirostat_ent = 5.0f,
+        .repeat_last_n = 64, .repeat_penalty = 1.0f, .dry_base = 1.75f, .dry_allowed_length = 2, .dry_penalty_last_n = -1,
+        .xtc_threshold = 0.1f,
+    };
+}
+
+static bool takes(const struct tool *tool, const struct opt *o) { return o->groups == G_ALL || (tool->groups & o->groups); }
+
+// Is s one of the names of o?
+static bool named(const struct opt *o, const char *s) {
+    const size_t n = strlen(s);
+    for (const char *at = o->names; at;) {
+        const char *comma = strchr(at, ',');
+        const size_t len = comma ? (size_t) (comma - at) : strlen(at);
+        if (len == n && memcmp(at, s, n) == 0) return true;
+        at = comma ? comma + 1 : NULL;
+    }
+    return false;
+}
+
+static int wrong(const struct opt *o, const char *from, const char *value, const char *want) {
+    fprintf(stderr, "error: %s is '%s', but should be %s\n", from ? from : o->names, value, want);
+    return 2;
+}
+
+// from: how the caller wrote the option.
+static int assign(struct params *p, const struct opt *o, const char *from, const char *value) {
+    void *field = (char *) p + o->offset;
+    char *end = NULL, want[96];
+    switch (o->kind) {
+        case K_STR: *(const char **) field = value; return 0;
+        case K_ON: *(bool *) field = true; return 0;
+        case K_OFF: *(bool *) field = false; return 0;
+        case K_CALL: {
+            const char *expected = o->call(p, value);
+            return expected ? wrong(o, from, value, expected) : 0;
+        }
+        default: break;
+    }
+    errno = 0;
+    const double x = o->kind == K_FLOAT ? strtod(value, &end) : (double) strtoll(value, &end, 10);
+    if (end == value || *end || errno == ERANGE || isnan(x) || x < o->lo || x > o->hi) {
+        snprintf(want, sizeof(want), "%s from %.10g to %.10g", o->kind == K_FLOAT ? "a number" : "a whole number", o->lo, o->hi);
+        return wrong(o, from, value, want);
+    }
+    if (o->kind == K_INT) *(int32_t *) field = (int32_t) x;
+    if (o->kind == K_UINT) *(uint32_t *) field = (uint32_t) x;
+    if (o->kind == K_FLOAT) *(float *) field = (float) x;
+    return 0;
+}
+
+static int parse_env(struct params *p, const struct tool *tool) {
+    for (int i = 0; i < n_options; i++) {
+        const struct opt *o = &options[i];
+        const char *value = o->env && takes(tool, o) ? env_get(o->env) : NULL;
+        if (!value) continue;
+        if ((o->kind == K_ON || o->kind == K_OFF) && (!strcmp(value, "0") || !strcmp(value, "false") || !strcmp(value, "off"))) continue;
+        const int status = assign(p, o, o->env, value);
+        if (status) return status;
+    }
+    return 0;
+}
+
+int options_parse(struct params *p, const struct tool *tool, int argc, char **argv, int first) {
+    int status = parse_env(p, tool);
+    bool only_args = false;
+    for (int i = first; i < argc && !status; i++) {
+        const char *a = argv[i];
+        if (only_args || a[0] != '-' || a[1] == '\0') {
+            if (p->n_args >= tool->max_args) {
+                fprintf(stderr, "error: '%s' is one argument too many for `lamina %s`; see `lamina %s -h`\n", a, tool->name, tool->name);
+                return 2;
+            }
+            p->args[p->n_args++] = a;
+            continue;
+        }
+        if (strcmp(a, "--") == 0) {
+            only_args = true;
+            continue;
+        }
+        if (strcmp(a, "-h") == 0 || strcmp(a, "--help") == 0) {
+            options_help(tool, stdout);
+            return 1;
+        }
+        char name[64];
+        const char *equals = strncmp(a, "--", 2) == 0 ? strchr(a, '=') : NULL;
+        snprintf(name, sizeof(name), "%.*s", equals ? (int) (equals - a) : (int) strlen(a), a);
+        const struct opt *o = NULL;
+        for (int k = 0; k < n_options && !o; k++)
+            if (takes(tool, &options[k]) && named(&options[k], name)) o = &options[k];
+        if (!o) {
+            fprintf(stderr, "error: `lamina %s` has no option %s; see `lamina %s -h`\n", tool->name, name, tool->name);
+            return 2;
+        }
+        const char *value = equals ? equals + 1 : NULL;
+        if (o->arg && !value) {
+            if (i + 1 >= argc) {
+                fprintf(stderr, "error: option %s needs a value (%s)\n", name, o->arg);
+                return 2;
+            }
+            value = argv[++i];
+        }
+        status = assign(p, o, name, value);
+    }
+    if (!status && p->n_args < tool->min_args) {
+        fprintf(stderr, "error: `lamina %s` needs %s; see `lamina %s -h`\n", tool->name, tool->args, tool->name);
+        status = 2;
+    }
+    return status;
+}
+
+// ---- help --------------------------------------------------------------------------------------------------------
+
+static void shown_default(const struct opt *o, const struct params *d, char *out, size_t size) {
+    const void *field = (const char *) d + o->offset;
+    out[0] = '\0';
+    switch (o->kind) {
+        case K_INT: snprintf(out, size, "%d", *(const int32_t *) field); break;
+        case K_UINT: snprintf(out, size, "%u", *(const uint32_t *) field); break;
+        case K_FLOAT: snprintf(out, size, "%g", (double) *(const float *) field); break;
+        case K_STR: if (*(const char *const *) field) snprintf(out, size, "%s", *(const char *const *) field); break;
+        case K_CALL: snprintf(out, size, "%s", o->shown); break;
+        default: break;
+    }
+}
+
+static void usage(const struct tool *tool, FILE *out) {
+    fprintf(out, "usage: lamina %s [OPTION ...]%s%s\n\n%s.\n", tool->name, tool->args[0] ? " " : "", tool->args, tool->summary);
+}
+
+void options_help(const struct tool *tool, FILE *out) {
+    const struct params d = params_default();
+    usage(tool, out);
+    fputs("\n  -h, --help\n        show this text\n", out);
+    for (int i = 0; i < n_options; i++) {
+        const struct opt *o = &options[i];
+        if (!takes(tool, o)) continue;
+        char value[128];
+        shown_default(o, &d, value, sizeof(value));
+        fputs("  ", out);
+        for (const char *c = o->names; *c; c++) {
+            if (*c == ',') fputs(", ", out);
+            else fputc(*c, out);
+        }
+        if (o->arg) fprintf(out, " %s", o->arg);
+        fprintf(out, "\n        %s", o->help);
+        if (value[0]) fprintf(out, " (default: %s)", value);
+        if (o->env) fprintf(out, " [%s]", o->env);
+        fputc('\n', out);
+    }
+}
+
+int options_completion(const char *shell, FILE *out) {
+    const bool bash = strcmp(shell, "bash") == 0, zsh = strcmp(shell, "zsh") == 0;
+    if (!bash && !zsh) {
+        fputs("error: `lamina completion` needs a shell: bash or zsh\n", stderr);
+        return 2;
+    }
+    if (zsh) fputs("#compdef lamina\nautoload -U +X bashcompinit && bashcompinit\n", out);
+    fputs("_lamina() {\n  local words=\"\" cur=${COMP_WORDS[COMP_CWORD]}\n  case ${COMP_WORDS[1]} in\n", out);
+    for (int t = 0; t < n_tools; t++) {
+        fprintf(out, "    %s) words=\"--help", tools[t]->name);
+        for (int i = 0; i < n_options; i++) {
+            if (!takes(tools[t], &options[i])) continue;
+            fputc(' ', out);
+            for (const char *c = options[i].names; *c; c++) fputc(*c == ',' ? ' ' : *c, out);
+        }
+        fputs("\" ;;\n", out);
+    }
+    fputs("  esac\n  if [ \"$COMP_CWORD\" = 1 ]; then words=\"", out);
+    for (int t = 0; t < n_tools; t++) fprintf(out, "%s ", tools[t]->name);
+    fputs("completion man\"; fi\n  if [[ $cur == -* || $COMP_CWORD == 1 ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"));\n"
+          "  else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n}\ncomplete -o filenames -F _lamina lamina\n", out);
+    return 0;
+}
+
+static void man_text(const char *s, FILE *out) {
+    for (; *s; s++) {
+        if (*s == '-' || *s == '\\') fputc('\\', out);
+        fputc(*s, out);
+    }
+}
+
+void options_man(FILE *out) {
+    const struct params d = params_default();
+    fputs(".TH LAMINA 1\n.SH NAME\nlamina \\- run and look after language models in GGUF files\n.SH SYNOPSIS\n.B lamina\n"
+          "COMMAND [OPTION ...]\n.SH COMMANDS\n", out);
+    for (int t = 0; t < n_tools; t++) fprintf(out, ".TP\n.B %s %s\n%s.\n", tools[t]->name, tools[t]->args, tools[t]->summary);
+    fputs(".SH OPTIONS\nEach command takes those of these options that its \\fB\\-h\\fR lists.\n", out);
+    for (int i = 0; i < n_options; i++) {
+        char value[128];
+        shown_default(&options[i], &d, value, sizeof(value));
+        fputs(".TP\n.B ", out);
+        man_text(options[i].names, out);
+        if (options[i].arg) fprintf(out, " %s", options[i].arg);
+        fputc('\n', out);
+        man_text(options[i].help, out);
+        if (value[0]) fprintf(out, " (default: %s)", value);
+        if (options[i].env) fprintf(out, " [%s]", options[i].env);
+        fputc('\n', out);
+    }
+    fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong call, 130 interrupted.\n", out);
+}

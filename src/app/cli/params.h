@@ -1,0 +1,53 @@
+// Everything a subcommand can be told on its command line. options.def says which option sets which field.
+#pragma once
+
+#include "llama.h"
+
+#include <stdbool.h>
+
+struct params {
+    // model
+    const char *model;
+    const char *lora;
+    int32_t n_gpu_layers;
+    const char *devices;
+    bool mmap, mlock, check_tensors;
+    const char *override_kv;
+    const char *override_tensor;
+    // context
+    uint32_t n_ctx, n_batch, n_ubatch, n_parallel;
+    int32_t n_threads, n_threads_batch;
+    enum llama_flash_attn_type flash_attn;
+    enum ggml_type type_k, type_v;
+    bool swa_full, kv_unified, embeddings, no_perf;
+    float rope_freq_base, rope_freq_scale;
+    // input and output
+    const char *prompt;
+    const char *file;
+    const char *output;
+    const char *system_prompt;
+    const char *chat_template;
+    int32_t n_predict;
+    bool display_prompt, special, ignore_eos, escape, json, quiet, timings;
+    int verbosity;
+    // sampling
+    uint32_t seed;
+    float temp, dynatemp_range, dynatemp_exp, top_p, min_p, typical_p, top_n_sigma;
+    int32_t top_k, mirostat;
+    float mirostat_lr, mirostat_ent;
+    int32_t repeat_last_n;
+    float repeat_penalty, presence_penalty, frequency_penalty;
+    float dry_multiplier, dry_base;
+    int32_t dry_allowed_length, dry_penalty_last_n;
+    float xtc_probability, xtc_threshold;
+    const char *logit_bias;  // "ID+1.5,ID-inf"
+    const char *grammar, *grammar_file;
+    // inspect, tokenize
+    bool checksum, ids, no_bos, no_parse_special, show_count;
+    // arguments that are not options
+    const char *args[16];
+    int n_args;
+};
+
+// The defaults that -h shows.
+struct params params_default(void);

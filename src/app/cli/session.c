@@ -1,0 +1,364 @@
+// From options to a loaded model, a context, a sampler chain and the tokens of a prompt.
+#include "cli/session.h"
+#include "base/env.h"
+#include "ggml/ext.h"
+#include "cli/console.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// ---- the model ---------------------------------------------------------------------------------------------------
+
+#define DEFAULT_MODEL "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+const char *session_model_path(const struct params *p) {
+    static char path[4096];
+    if (p->model) return p->model;
+    const char *cache = env_get("XDG_CACHE_HOME"), *home = env_get("HOME");
+    if (cache) snprintf(path, sizeof(path), "%s/lamina/%s", cache, DEFAULT_MODEL);
+    else snprintf(path, sizeof(path), "%s/.cache/lamina/%s", home ? home : "", DEFAULT_MODEL);
+    if (access(path, R_OK) == 0) return path;
+    console_error("no model given and the default one is not at %s; pass -m FILE, or run ./try once to fetch it", path);
+    return NULL;
+}
+
+static bool on_progress(float done, void *unused) {
+    (void) unused;
+    console_progress("loading", done);
+    return !console_interrupted();
+}
+
+// Reads "KEY=TYPE:VALUE,..." into overrides, the last of which stays empty. Gives how many, or -1 after a sentence.
+static int parse_overrides(struct llama_model_kv_override *out, int max, const char *list) {
+    int n = 0;
+    for (const char *at = list; at && *at;) {
+        const char *comma = strchr(at, ',');
+        char item[320];
+        snprintf(item, sizeof(item), "%.*s", comma ? (int) (comma - at) : (int) strlen(at), at);
+        char *equals = strchr(item, '='), *colon = equals ? strchr(equals, ':') : NULL;
+        if (!colon || equals - item >= (long) sizeof(out->key) || n + 1 >= max) {
+            console_error("--override-kv: '%s' should read KEY=TYPE:VALUE with TYPE one of int float bool str", item);
+            return -1;
+        }
+        *equals = *colon = '\0';
+        struct llama_model_kv_override *o = &out[n++];
+        memcpy(o->key, item, strlen(item) + 1);
+        const char *type = equals + 1, *value = colon + 1;
+        if (!strcmp(type, "int")) o->tag = LLAMA_KV_OVERRIDE_TYPE_INT, o->val_i64 = strtoll(value, NULL, 10);
+        else if (!strcmp(type, "float")) o->tag = LLAMA_KV_OVERRIDE_TYPE_FLOAT, o->val_f64 = strtod(value, NULL);
+        else if (!strcmp(type, "bool")) o->tag = LLAMA_KV_OVERRIDE_TYPE_BOOL, o->val_bool = !strcmp(value, "true") || !strcmp(value, "1");
+        else if (!strcmp(type, "str")) o->tag = LLAMA_KV_OVERRIDE_TYPE_STR, snprintf(o->val_str, sizeof(o->val_str), "%s", value);
+        else {
+            console_error("--override-kv: type '%s' should be one of int float bool str", type);
+            return -1;
+        }
+        at = comma ? comma + 1 : NULL;
+    }
+    return n;
+}
+
+// Devices named in a list, then NULL. 0, or 2 after a sentence.
+static int parse_devices(ggml_backend_dev_t *out, int max, const char *list) {
+    int n = 0;
+    for (const char *at = list; at && *at;) {
+        const char *comma = strchr(at, ',');
+        char name[64];
+        snprintf(name, sizeof(name), "%.*s", comma ? (int) (comma - at) : (int) strlen(at), at);
+        ggml_backend_dev_t dev = ggml_backend_dev_by_name(name);
+        if ((!dev && strcmp(name, "none") != 0) || n + 1 >= max) {
+            console_error("--device: there is no device '%s'; here are:", name);
+            for (size_t i = 0; i < ggml_backend_dev_count(); i++) fprintf(stderr, "  %s\n", ggml_backend_dev_name(ggml_backend_dev_get(i)));
+            return 2;
+        }
+        if (dev) out[n++] = dev;
+        at = comma ? comma + 1 : NULL;
+    }
+    out[n] = NULL;
+    return 0;
+}
+
+static int load_adapters(struct session *s, const struct params *p) {
+    for (const char *at = p->lora; at && *at;) {
+        const char *comma = strchr(at, ',');
+        char path[4096];
+        snprintf(path, sizeof(path), "%.*s", comma ? (int) (comma - at) : (int) strlen(at), at);
+        char *colon = strrchr(path, ':');
+        if (colon && strspn(colon + 1, "0123456789.-") == strlen(colon + 1)) *colon = '\0';
+        if (s->n_lora == (int) (sizeof(s->lora) / sizeof(s->lora[0]))) return console_error("--lora: more than 8 adapters");
+        s->lora[s->n_lora] = llama_adapter_lora_init(s->model, path);
+        if (!s->lora[s->n_lora]) return console_library_error();
+        s->n_lora++;
+        at = comma ? comma + 1 : NULL;
+    }
+    return 0;
+}
+
+int session_load(struct session *s, const struct params *p, bool vocab_only) {
+    const char *path = session_model_path(p);
+    if (!path) return 2;
+    ggml_backend_load_all();
+    struct llama_model_kv_override overrides[32] = {{0}};
+    ggml_backend_dev_t devices[17];
+    struct llama_model_params mp = llama_model_default_params();
+    mp.vocab_only = vocab_only;
+    mp.n_gpu_layers = p->n_gpu_layers;
+    mp.load_mode = p->mmap ? (p->mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP) : (p->mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE);
+    mp.check_tensors = p->check_tensors;
+    mp.progress_callback = on_progress;
+    if (p->override_kv) {
+        if (parse_overrides(overrides, 32, p->override_kv) < 0) return 2;
+        mp.kv_overrides = overrides;
+    }
+    if (p->devices) {
+        if (parse_devices(devices, 17, p->devices)) return 2;
+        mp.devices = devices;
+    }
+    s->model = llama_model_load_from_file(path, mp);
+    console_progress_end();
+    if (!s->model) return console_interrupted() ? 130 : console_library_error();
+    s->vocab = llama_model_get_vocab(s->model);
+    return vocab_only ? 0 : load_adapters(s, p);
+}
+
+int session_context(struct session *s, const struct params *p) {
+    struct llama_context_params cp = llama_context_default_params();
+    const int32_t trained = llama_model_n_ctx_train(s->model);
+    cp.n_ctx = p->n_ctx ? p->n_ctx : trained > 0 && trained < 4096 ? (uint32_t) trained : 4096;
+    cp.n_batch = p->n_batch;
+    cp.n_ubatch = p->n_ubatch;
+    cp.n_seq_max = p->n_parallel;
+    cp.n_outputs_max = 1;
+    cp.n_threads = p->n_threads > 0 ? p->n_threads : ggml_cpu_default_threads();
+    cp.n_threads_batch = p->n_threads_batch > 0 ? p->n_threads_batch : cp.n_threads;
+    cp.flash_attn_type = p->flash_attn;
+    cp.type_k = p->type_k;
+    cp.type_v = p->type_v;
+    cp.swa_full = p->swa_full;
+    cp.embeddings = p->embeddings;
+    cp.rope_freq_base = p->rope_freq_base;
+    cp.rope_freq_scale = p->rope_freq_scale;
+    cp.no_perf = false;
+    s->ctx = llama_init_from_model(s->model, cp);
+    if (!s->ctx) return console_library_error();
+    if (s->n_lora) {
+        float scales[8];
+        for (int i = 0; i < s->n_lora; i++) scales[i] = 1.0f;
+        const char *at = p->lora;
+        for (int i = 0; i < s->n_lora; i++) {
+            const char *comma = strchr(at, ','), *end = comma ? comma : at + strlen(at), *colon = end;
+            while (colon > at && *colon != ':') colon--;
+            if (*colon == ':') scales[i] = strtof(colon + 1, NULL);
+            at = comma ? comma + 1 : end;
+        }
+        if (llama_set_adapters_lora(s->ctx, s->lora, (size_t) s->n_lora, scales) != 0) return console_library_error();
+    }
+    return 0;
+}
+
+void session_close(struct session *s) {
+    if (s->ctx) llama_free(s->ctx);
+    for (int i = 0; i < s->n_lora; i++) llama_adapter_lora_free(s->lora[i]);
+    if (s->model) llama_model_free(s->model);
+    *s = (struct session) {0};
+}
+
+// ---- text and tokens -----------------------------------------------------------------------------------------------
+
+int text_read(struct text *t, const char *path) {
+    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!f) return console_error("cannot open %s: %s", path, strerror(errno));
+    size_t room = 0;
+    *t = (struct text) {0};
+    for (;;) {
+        if (t->size == room) {
+            room = room ? 2 * room : 1 << 16;
+            char *grown = realloc(t->data, room);
+            if (!grown) break;
+            t->data = grown;
+        }
+        const size_t got = fread(t->data + t->size, 1, room - t->size, f);
+        if (got == 0) break;
+        t->size += got;
+    }
+    const bool failed = ferror(f) || !feof(f);
+    const int why = errno;
+    if (f != stdin) fclose(f);
+    if (!failed) return 0;
+    free(t->data);
+    *t = (struct text) {0};
+    return console_error("cannot read %s: %s", path, strerror(why));
+}
+
+// Reads \n, \t, \r, \", \' and \\ in place.
+static void unescape(struct text *t) {
+    size_t out = 0;
+    for (size_t i = 0; i < t->size; i++) {
+        static const char from[] = "ntr\"'\\", to[] = "\n\t\r\"'\\";
+        const char *hit = t->data[i] == '\\' && i + 1 < t->size ? memchr(from, t->data[i + 1], sizeof(from) - 1) : NULL;
+        t->data[out++] = hit ? to[hit - from] : t->data[i];
+        if (hit) i++;
+    }
+    t->size = out;
+}
+
+int text_prompt(struct text *t, const struct params *p) {
+    int status = 0;
+    if (p->prompt) {
+        t->size = strlen(p->prompt);
+        t->data = malloc(t->size + 1);
+        if (!t->data) return console_error("no memory for a prompt of %zu bytes", t->size);
+        memcpy(t->data, p->prompt, t->size + 1);
+    } else if (p->file || !isatty(STDIN_FILENO)) {
+        status = text_read(t, p->file ? p->file : "-");
+    } else {
+        console_error("no prompt: pass -p TEXT or -f FILE, or write to standard input");
+        return 2;
+    }
+    if (!status && p->escape) unescape(t);
+    return status;
+}
+
+int tokens_make(struct tokens *t, const struct llama_vocab *vocab, const char *text, size_t size, bool add_special, bool parse_special) {
+    *t = (struct tokens) {0};
+    if (size > INT32_MAX) return console_error("the text has %zu bytes; at most %d are possible", size, INT32_MAX);
+    const int32_t need = llama_tokenize(vocab, text, (int32_t) size, NULL, 0, add_special, parse_special);
+    if (need == INT32_MIN) return console_library_error();
+    const int32_t room = need < 0 ? -need : need;
+    t->data = malloc(sizeof(llama_token) * (size_t) (room + 1));
+    if (!t->data) return console_error("no memory for %d tokens", room);
+    t->n = llama_tokenize(vocab, text, (int32_t) size, t->data, room, add_special, parse_special);
+    if (t->n >= 0) return 0;
+    free(t->data);
+    *t = (struct tokens) {0};
+    return console_library_error();
+}
+
+int tokens_append(struct tokens *t, const struct tokens *more) {
+    if (more->n == 0) return 0;
+    llama_token *grown = realloc(t->data, sizeof(llama_token) * (size_t) (t->n + more->n));
+    if (!grown) return console_error("no memory for %d tokens", t->n + more->n);
+    memcpy(grown + t->n, more->data, sizeof(llama_token) * (size_t) more->n);
+    t->data = grown;
+    t->n += more->n;
+    return 0;
+}
+
+int session_feed(struct session *s, llama_token *tokens, int32_t n, bool show_progress) {
+    const int32_t step = (int32_t) llama_n_batch(s->ctx);
+    for (int32_t i = 0; i < n; i += step) {
+        const int32_t now = n - i < step ? n - i : step;
+        const int32_t status = llama_decode(s->ctx, llama_batch_get_one(tokens + i, now));
+        if (status == 1) return console_error("the context of %u tokens is full; a larger one: -c N", llama_n_ctx(s->ctx));
+        if (status != 0) return console_interrupted() ? 130 : console_library_error();
+        if (show_progress) console_progress("reading the prompt", (float) (i + now) / (float) n);
+        if (console_interrupted()) return 130;
+    }
+    if (show_progress) console_progress_end();
+    return 0;
+}
+
+static int utf8_expected(unsigned char lead) { return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf8 ? 4 : 1; }
+
+void piece_flush(struct piece_writer *w) {
+    fwrite(w->held, 1, (size_t) w->n_held, stdout);
+    w->n_held = 0;
+    fflush(stdout);
+}
+
+void piece_write(struct piece_writer *w, const struct llama_vocab *vocab, llama_token token, bool special) {
+    char small[256], *piece = small;
+    int32_t n = llama_token_to_piece(vocab, token, small, sizeof(small), 0, special);
+    if (n < 0) {
+        piece = malloc((size_t) -n);
+        if (!piece) return;
+        n = llama_token_to_piece(vocab, token, piece, -n, 0, special);
+    }
+    for (int32_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char) piece[i];
+        if (w->n_held && (c & 0xc0) != 0x80) piece_flush(w);
+        w->held[w->n_held++] = (char) c;
+        if (w->n_held >= utf8_expected((unsigned char) w->held[0])) {
+            fwrite(w->held, 1, (size_t) w->n_held, stdout);
+            w->n_held = 0;
+        }
+    }
+    if (piece != small) free(piece);
+    fflush(stdout);
+}
+
+// ---- sampling --------------------------------------------------------------------------------------------------------
+
+static int add_logit_bias(struct llama_sampler *chain, const struct session *s, const char *list) {
+    llama_logit_bias bias[256];
+    int n = 0;
+    for (const char *at = list; at && *at;) {
+        char *end;
+        const long id = strtol(at, &end, 10);
+        char *after = end;
+        const float by = *end == '+' || *end == '-' ? strtof(end, &after) : 0.0f;
+        if (end == at || after == end || (*after && *after != ',') || id < 0 || id >= llama_vocab_n_tokens(s->vocab) || n == 256) {
+            console_error("--logit-bias: '%s' should read ID+NUMBER or ID-NUMBER with ID below %d", at, llama_vocab_n_tokens(s->vocab));
+            return 2;
+        }
+        bias[n++] = (llama_logit_bias) {.token = (llama_token) id, .bias = by};
+        at = *after ? after + 1 : NULL;
+    }
+    llama_sampler_chain_add(chain, llama_sampler_init_logit_bias(llama_vocab_n_tokens(s->vocab), n, bias));
+    return 0;
+}
+
+static int add_grammar(struct llama_sampler *chain, const struct session *s, const struct params *p) {
+    struct text t = {0};
+    if (p->grammar_file && text_read(&t, p->grammar_file)) return 1;
+    char *from_file = p->grammar_file ? realloc(t.data, t.size + 1) : NULL;
+    if (p->grammar_file && !from_file) return console_error("no memory for a grammar of %zu bytes", t.size);
+    if (from_file) from_file[t.size] = '\0';
+    struct llama_sampler *g = llama_sampler_init_grammar(s->vocab, from_file ? from_file : p->grammar, "root");
+    free(from_file);
+    if (!g) return console_library_error();
+    llama_sampler_chain_add(chain, g);
+    return 0;
+}
+
+static void add_filters(struct llama_sampler *chain, const struct session *s, const struct params *p) {
+    static const char *breakers[] = {"\n", ":", "\"", "*"};
+    const int32_t n_ctx = s->ctx ? (int32_t) llama_n_ctx(s->ctx) : 4096;
+    const int32_t last_n = p->repeat_last_n < 0 ? n_ctx : p->repeat_last_n;
+    if (last_n && (p->repeat_penalty != 1.0f || p->frequency_penalty != 0.0f || p->presence_penalty != 0.0f))
+        llama_sampler_chain_add(chain, llama_sampler_init_penalties(llama_vocab_n_tokens(s->vocab), last_n, p->repeat_penalty, p->frequency_penalty, p->presence_penalty));
+    if (p->dry_multiplier > 0.0f)
+        llama_sampler_chain_add(chain, llama_sampler_init_dry(s->vocab, p->dry_multiplier, p->dry_base, p->dry_allowed_length,
+                                                              p->dry_penalty_last_n < 0 ? n_ctx : p->dry_penalty_last_n, breakers, 4));
+    if (p->temp <= 0.0f) return;
+    if (p->mirostat) return;
+    if (p->top_n_sigma > 0.0f) llama_sampler_chain_add(chain, llama_sampler_init_top_n_sigma(p->top_n_sigma));
+    if (p->top_k > 0) llama_sampler_chain_add(chain, llama_sampler_init_top_k(p->top_k));
+    if (p->typical_p < 1.0f) llama_sampler_chain_add(chain, llama_sampler_init_typical(p->typical_p, 1));
+    if (p->top_p < 1.0f) llama_sampler_chain_add(chain, llama_sampler_init_top_p(p->top_p, 1));
+    if (p->min_p > 0.0f) llama_sampler_chain_add(chain, llama_sampler_init_min_p(p->min_p, 1));
+    if (p->xtc_probability > 0.0f) llama_sampler_chain_add(chain, llama_sampler_init_xtc(p->xtc_probability, p->xtc_threshold, 1, p->seed));
+}
+
+struct llama_sampler *session_sampler(const struct session *s, const struct params *p) {
+    struct llama_sampler *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
+    if (!chain) {
+        console_library_error();
+        return NULL;
+    }
+    if ((p->logit_bias && add_logit_bias(chain, s, p->logit_bias)) || ((p->grammar || p->grammar_file) && add_grammar(chain, s, p))) {
+        llama_sampler_free(chain);
+        return NULL;
+    }
+    add_filters(chain, s, p);
+    if (p->temp <= 0.0f) {
+        llama_sampler_chain_add(chain, llama_sampler_init_greedy());
+        return chain;
+    }
+    llama_sampler_chain_add(chain, llama_sampler_init_temp_ext(p->temp, p->dynatemp_range, p->dynatemp_exp));
+    if (p->mirostat == 1) llama_sampler_chain_add(chain, llama_sampler_init_mirostat(llama_vocab_n_tokens(s->vocab), p->seed, p->mirostat_ent, p->mirostat_lr, 100));
+    else if (p->mirostat == 2) llama_sampler_chain_add(chain, llama_sampler_init_mirostat_v2(p->seed, p->mirostat_ent, p->mirostat_lr));
+    else llama_sampler_chain_add(chain, llama_sampler_init_dist(p->seed));
+    return chain;
+}

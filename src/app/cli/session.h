@@ -1,0 +1,51 @@
+// From options to a loaded model, a context, a sampler chain and the tokens of a prompt. Shared by the tools.
+#pragma once
+
+#include "cli/params.h"
+
+#include <stddef.h>
+
+struct session {
+    struct llama_model *model;
+    struct llama_context *ctx;     // NULL if only the model was asked for
+    const struct llama_vocab *vocab;
+    struct llama_adapter_lora *lora[8];
+    int n_lora;
+};
+
+// Path of the model to use: -m, else the default model in the user's cache. NULL after a sentence on stderr.
+const char *session_model_path(const struct params *p);
+// Both: 0, or the exit status after a sentence on stderr. session_close takes a zeroed or half-open session too.
+int session_load(struct session *s, const struct params *p, bool vocab_only);
+int session_context(struct session *s, const struct params *p);
+void session_close(struct session *s);
+
+// The sampler chain that the options describe, NULL after a sentence on stderr. Owner: the caller.
+struct llama_sampler *session_sampler(const struct session *s, const struct params *p);
+
+struct text {
+    char *data;  // not terminated; malloc
+    size_t size;
+};
+// A whole file ("-": standard input). 0, or the exit status after a sentence on stderr.
+int text_read(struct text *t, const char *path);
+// The prompt: -p, -f, or standard input when it is not a terminal. 0, or the exit status.
+int text_prompt(struct text *t, const struct params *p);
+
+struct tokens {
+    llama_token *data;  // malloc
+    int32_t n;
+};
+// 0, or the exit status after a sentence on stderr.
+int tokens_make(struct tokens *t, const struct llama_vocab *vocab, const char *text, size_t size, bool add_special, bool parse_special);
+int tokens_append(struct tokens *t, const struct tokens *more);
+
+// Decodes tokens [0, n) of one sequence in batches; the last one's logits are kept. 0, 130 when interrupted, else 1.
+int session_feed(struct session *s, llama_token *tokens, int32_t n, bool show_progress);
+// Writes a token's text; incomplete UTF-8 sequences are held back in `held` (at most 4 bytes) until they are whole.
+struct piece_writer {
+    char held[8];
+    int n_held;
+};
+void piece_write(struct piece_writer *w, const struct llama_vocab *vocab, llama_token token, bool special);
+void piece_flush(struct piece_writer *w);

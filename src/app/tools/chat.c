@@ -1,0 +1,286 @@
+// lamina chat: a conversation in the model's own format. Ctrl-C stops the answer, a second one (or Ctrl-D) the program.
+#include "cli/console.h"
+#include "cli/session.h"
+#include "tools/tool.h"
+
+#include <histedit.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct chat {
+    struct session s;
+    struct llama_sampler *sampler;
+    const struct params *p;
+    const char *tmpl;
+    llama_chat_message *messages;
+    size_t n_messages, room;
+    int32_t formatted;  // bytes of the formatted conversation that the model has seen
+    int32_t n_past;
+    bool interactive;
+    EditLine *edit;
+    History *history;
+};
+
+static int message_add(struct chat *c, const char *role, char *content) {
+    if (c->n_messages == c->room) {
+        const size_t room = c->room ? 2 * c->room : 16;
+        llama_chat_message *grown = realloc(c->messages, room * sizeof(*grown));
+        if (!grown) return console_error("no memory for %zu messages", room);
+        c->messages = grown;
+        c->room = room;
+    }
+    c->messages[c->n_messages++] = (llama_chat_message) {.role = role, .content = content};
+    return 0;
+}
+
+static void messages_clear(struct chat *c) {
+    for (size_t i = 0; i < c->n_messages; i++) free((char *) c->messages[i].content);
+    c->n_messages = 0;
+}
+
+// The conversation in the model's format; NULL after a sentence. add_ass: with the start of the answer.
+static char *format(const struct chat *c, bool add_ass, int32_t *n) {
+    *n = llama_chat_apply_template(c->tmpl, c->messages, c->n_messages, add_ass, NULL, 0);
+    char *text = *n >= 0 ? malloc((size_t) *n + 1) : NULL;
+    if (text) {
+        llama_chat_apply_template(c->tmpl, c->messages, c->n_messages, add_ass, text, *n);
+        return text;
+    }
+    console_error("the conversation format of this model is not known; choose one with --chat-template NAME");
+    return NULL;
+}
+
+static bool holds_special(const struct llama_vocab *vocab, const char *text) {
+    struct tokens plain = {0}, parsed = {0};
+    bool differs = true;
+    if (!tokens_make(&plain, vocab, text, strlen(text), false, false) && !tokens_make(&parsed, vocab, text, strlen(text), false, true))
+        differs = plain.n != parsed.n || memcmp(plain.data, parsed.data, sizeof(llama_token) * (size_t) plain.n) != 0;
+    free(plain.data);
+    free(parsed.data);
+    return differs;
+}
+
+// Tokens of the newly formatted text. Only the format's own text may become control tokens: where the message holds the text of
+// one, it is tokenized by itself, as plain text.
+static int new_tokens(struct chat *c, const char *text, size_t n, const char *content, struct tokens *out) {
+    const char *at = holds_special(c->s.vocab, content) ? memmem(text, n, content, strlen(content)) : NULL;
+    const bool first = c->n_past == 0;
+    if (!at) return tokens_make(out, c->s.vocab, text, n, first, true);
+    struct tokens part = {0};
+    const char *end = at + strlen(content);
+    int status = tokens_make(out, c->s.vocab, text, (size_t) (at - text), first, true);
+    if (!status) status = tokens_make(&part, c->s.vocab, content, strlen(content), false, false);
+    if (!status) status = tokens_append(out, &part);
+    free(part.data);
+    part = (struct tokens) {0};
+    if (!status) status = tokens_make(&part, c->s.vocab, end, (size_t) (text + n - end), false, true);
+    if (!status) status = tokens_append(out, &part);
+    free(part.data);
+    return status;
+}
+
+// ---- the answer --------------------------------------------------------------------------------------------------
+
+struct answer {
+    char *text;
+    size_t n, room;
+};
+
+static void answer_add(struct answer *a, const struct llama_vocab *vocab, llama_token token) {
+    char piece[512];
+    const int32_t n = llama_token_to_piece(vocab, token, piece, sizeof(piece), 0, false);
+    if (n <= 0) return;
+    if (a->n + (size_t) n + 1 > a->room) {
+        const size_t room = 2 * a->room + (size_t) n + 1;
+        char *grown = realloc(a->text, room);
+        if (!grown) return;
+        a->text = grown;
+        a->room = room;
+    }
+    memcpy(a->text + a->n, piece, (size_t) n);
+    a->n += (size_t) n;
+    a->text[a->n] = '\0';
+}
+
+static int generate(struct chat *c, struct answer *a) {
+    struct piece_writer out = {0};
+    const int n_ctx = (int) llama_n_ctx(c->s.ctx);
+    int status = 0;
+    for (int n = 0; c->p->n_predict < 0 || n < c->p->n_predict; n++) {
+        llama_token token = llama_sampler_sample(c->sampler, c->s.ctx, -1);
+        if (token == LLAMA_TOKEN_NULL) {
+            status = console_library_error();
+            break;
+        }
+        if (llama_vocab_is_eog(c->s.vocab, token)) break;
+        piece_write(&out, c->s.vocab, token, c->p->special);
+        answer_add(a, c->s.vocab, token);
+        if (console_interrupted()) break;
+        if (c->n_past >= n_ctx) {
+            piece_flush(&out);
+            console_note("\nstopped: the context of %d tokens is full; /clear starts anew, -c N makes it larger", n_ctx);
+            break;
+        }
+        status = session_feed(&c->s, &token, 1, false);
+        if (status) break;
+        c->n_past++;
+    }
+    piece_flush(&out);
+    fputc('\n', stdout);
+    return status == 130 ? 0 : status;
+}
+
+static int turn(struct chat *c, const char *line) {
+    char *content = strdup(line);
+    if (!content || message_add(c, "user", content)) return 1;
+    int32_t n;
+    char *text = format(c, true, &n);
+    if (!text) return 1;
+    struct tokens tokens = {0};
+    int status = new_tokens(c, text + c->formatted, (size_t) (n - c->formatted), content, &tokens);
+    free(text);
+    const int32_t n_ctx = (int32_t) llama_n_ctx(c->s.ctx);
+    if (!status && c->n_past + tokens.n > n_ctx) {
+        console_note("the conversation would have %d tokens, more than the context of %d; /clear starts anew", c->n_past + tokens.n, n_ctx);
+        free((char *) c->messages[--c->n_messages].content);
+        free(tokens.data);
+        return 0;
+    }
+    console_rearm();
+    if (!status) status = session_feed(&c->s, tokens.data, tokens.n, true);
+    c->n_past += status ? 0 : tokens.n;
+    free(tokens.data);
+    struct answer a = {0};
+    if (!status) status = generate(c, &a);
+    console_rearm();
+    if (status == 130) status = 0;
+    if (!status) status = message_add(c, "assistant", a.text ? a.text : calloc(1, 1));
+    if (!status) {
+        text = format(c, false, &c->formatted);
+        status = text ? 0 : 1;
+        free(text);
+    }
+    return status;
+}
+
+// ---- reading lines -------------------------------------------------------------------------------------------------
+
+static char *show_prompt(EditLine *e) {
+    (void) e;
+    static char prompt[] = "> ";
+    return prompt;
+}
+
+static void edit_open(struct chat *c) {
+    setlocale(LC_CTYPE, "");
+    HistEvent ev;
+    c->edit = el_init("lamina", stdin, stdout, stderr);
+    c->history = history_init();
+    if (!c->edit || !c->history) return;
+    history(c->history, &ev, H_SETSIZE, 1000);
+    el_set(c->edit, EL_PROMPT, show_prompt);
+    el_set(c->edit, EL_EDITOR, "emacs");
+    el_set(c->edit, EL_SIGNAL, 0);
+    el_set(c->edit, EL_HIST, history, c->history);
+}
+
+// The next line without its end, malloc; NULL at the end of input.
+static char *next_line(struct chat *c) {
+    char *line = NULL;
+    if (c->edit) {
+        int n = 0;
+        HistEvent ev;
+        const char *got = el_gets(c->edit, &n);
+        if (!got || n <= 0) return NULL;
+        if (n > 1) history(c->history, &ev, H_ENTER, got);
+        line = strdup(got);
+    } else {
+        size_t room = 0;
+        if (getline(&line, &room, stdin) < 0) {
+            free(line);
+            return NULL;
+        }
+    }
+    if (line) line[strcspn(line, "\r\n")] = '\0';
+    return line;
+}
+
+static int system_message(struct chat *c) {
+    if (!c->p->system_prompt) return 0;
+    char *content = strdup(c->p->system_prompt);
+    return content ? message_add(c, "system", content) : console_error("no memory");
+}
+
+static int start_anew(struct chat *c) {
+    llama_memory_clear(llama_get_memory(c->s.ctx), true);
+    llama_sampler_reset(c->sampler);
+    messages_clear(c);
+    c->formatted = c->n_past = 0;
+    return system_message(c);
+}
+
+// 0: a message for the model; 1: done with the line; 2: leave.
+static int command(struct chat *c, const char *line) {
+    if (line[0] != '/') return line[0] ? 0 : 1;
+    if (strcmp(line, "/exit") == 0 || strcmp(line, "/quit") == 0) return 2;
+    if (strcmp(line, "/clear") == 0) return start_anew(c) ? 2 : 1;
+    if (strcmp(line, "/help") == 0) {
+        fputs("/clear  forget the conversation\n/exit   leave (or Ctrl-D)\nCtrl-C  stop the answer\n", stdout);
+        return 1;
+    }
+    return 0;
+}
+
+static int converse(struct chat *c) {
+    int status = system_message(c);
+    if (c->p->prompt && !status) status = turn(c, c->p->prompt);
+    while (!status) {
+        console_rearm();
+        char *line = next_line(c);
+        if (!line) break;
+        const int what = command(c, line);
+        if (what == 0) status = turn(c, line);
+        free(line);
+        if (what == 2) break;
+    }
+    return status;
+}
+
+static int run(struct params *p) {
+    struct chat c = {.p = p, .interactive = isatty(STDIN_FILENO)};
+    int status = session_load(&c.s, p, false);
+    if (!status) status = session_context(&c.s, p);
+    if (!status) {
+        c.tmpl = p->chat_template ? p->chat_template : llama_model_chat_template(c.s.model, NULL);
+        if (!c.tmpl) {
+            console_error("this model brings no conversation format; choose one with --chat-template NAME");
+            status = 2;
+        }
+    }
+    if (!status && !(c.sampler = session_sampler(&c.s, p))) status = 2;
+    if (!status) {
+        if (c.interactive) {
+            edit_open(&c);
+            console_note("Type a message; /help shows the commands.");
+        }
+        status = converse(&c);
+    }
+    if (c.edit) el_end(c.edit);
+    if (c.history) history_end(c.history);
+    messages_clear(&c);
+    free(c.messages);
+    if (c.sampler) llama_sampler_free(c.sampler);
+    session_close(&c.s);
+    return status;
+}
+
+const struct tool tool_chat = {
+    .name = "chat",
+    .alias = "llama-cli",
+    .summary = "Talks with a model in the model's own conversation format",
+    .args = "",
+    .groups = G_MODEL | G_LOAD | G_CTX | G_GEN | G_CHAT | G_SAMPLE | G_PROMPT,
+    .run = run,
+};

@@ -1,0 +1,110 @@
+// lamina run: continues a prompt and streams the text.
+#include "cli/console.h"
+#include "cli/session.h"
+#include "tools/tool.h"
+
+#include <stdlib.h>
+
+struct timing {
+    int64_t load_us, prompt_us, gen_us;
+    int n_prompt, n_gen;
+};
+
+static double per_second(int n, int64_t us) { return us > 0 ? (double) n * 1e6 / (double) us : 0.0; }
+
+static void report(const struct timing *t, const struct llama_sampler *chain) {
+    (void) chain;
+    console_note("\nload %.0f ms | prompt %d tokens, %.1f tokens/s | generated %d tokens, %.1f tokens/s", (double) t->load_us / 1e3, t->n_prompt,
+                 per_second(t->n_prompt, t->prompt_us), t->n_gen, per_second(t->n_gen, t->gen_us));
+}
+
+// Generates until the model ends, n_predict tokens are there or the context is full. Exit status.
+static int generate(struct session *s, struct llama_sampler *chain, const struct params *p, int n_used, struct timing *t) {
+    struct piece_writer out = {0};
+    const int room = (int) llama_n_ctx(s->ctx) - n_used;
+    const bool limited = p->n_predict >= 0;
+    int status = 0;
+    const int64_t start = llama_time_us();
+    while (!limited || t->n_gen < p->n_predict) {
+        llama_token token = llama_sampler_sample(chain, s->ctx, -1);
+        if (token == LLAMA_TOKEN_NULL) {
+            status = console_library_error();
+            break;
+        }
+        t->n_gen++;
+        if (llama_vocab_is_eog(s->vocab, token) && !p->ignore_eos) {
+            if (p->special) piece_write(&out, s->vocab, token, true);
+            break;
+        }
+        piece_write(&out, s->vocab, token, p->special);
+        if (limited && t->n_gen == p->n_predict) break;
+        if (t->n_gen > room) {
+            piece_flush(&out);
+            console_note("\nstopped: the context of %u tokens is full; a larger one: -c N", llama_n_ctx(s->ctx));
+            break;
+        }
+        status = session_feed(s, &token, 1, false);
+        if (status) break;
+    }
+    piece_flush(&out);
+    t->gen_us = llama_time_us() - start;
+    return status;
+}
+
+static int with_prompt(struct session *s, const struct params *p, const struct text *prompt, struct timing *t) {
+    struct tokens tokens = {0};
+    struct llama_sampler *chain = NULL;
+    int status = tokens_make(&tokens, s->vocab, prompt->data, prompt->size, true, true);
+    if (status) return status;
+    const uint32_t n_ctx = llama_n_ctx(s->ctx);
+    if (tokens.n == 0) {
+        console_error("the prompt has no tokens, and this model adds none of its own");
+        status = 2;
+    } else if ((uint32_t) tokens.n > n_ctx) {
+        console_error("the prompt has %d tokens, more than the context of %u; a larger one: -c N", tokens.n, n_ctx);
+        status = 2;
+    } else if (!(chain = session_sampler(s, p))) {
+        status = 2;
+    }
+    if (!status) {
+        for (int32_t i = 0; i < tokens.n; i++) llama_sampler_accept(chain, tokens.data[i]);
+        const int64_t start = llama_time_us();
+        if (p->display_prompt) {
+            fwrite(prompt->data, 1, prompt->size, stdout);
+            fflush(stdout);
+        }
+        status = session_feed(s, tokens.data, tokens.n, true);
+        t->n_prompt = tokens.n;
+        t->prompt_us = llama_time_us() - start;
+        if (!status) status = generate(s, chain, p, tokens.n, t);
+        fputc('\n', stdout);
+        if (status == 0 || status == 130) report(t, chain);
+    }
+    if (chain) llama_sampler_free(chain);
+    free(tokens.data);
+    return status;
+}
+
+static int run(struct params *p) {
+    struct text prompt = {0};
+    struct session s = {0};
+    struct timing t = {0};
+    const int64_t start = llama_time_us();
+    int status = text_prompt(&prompt, p);
+    if (!status) status = session_load(&s, p, false);
+    if (!status) status = session_context(&s, p);
+    t.load_us = llama_time_us() - start;
+    if (!status) status = with_prompt(&s, p, &prompt, &t);
+    session_close(&s);
+    free(prompt.data);
+    return status;
+}
+
+const struct tool tool_run = {
+    .name = "run",
+    .alias = "llama-completion",
+    .summary = "Continues a prompt and writes the text as it comes",
+    .args = "",
+    .groups = G_MODEL | G_LOAD | G_CTX | G_PROMPT | G_GEN | G_RUN | G_SAMPLE,
+    .run = run,
+};
