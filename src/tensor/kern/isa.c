@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *const names[ISA_COUNT] = {
-#define ISA_LEVEL(name, ...) #name,
+#define ISA_LEVEL(name) #name,
 #include "kern/isa.def"
 #undef ISA_LEVEL
 };

@@ -8,7 +8,7 @@
 #define ISA_SYM(name) ISA_CAT(name, ISA)
 
 enum isa {
-#define ISA_LEVEL(name, ...) ISA_##name,
+#define ISA_LEVEL(name) ISA_##name,
 #include "kern/isa.def"
 #undef ISA_LEVEL
     ISA_COUNT
