@@ -46,6 +46,16 @@ static const char *cache_type(enum ggml_type *out, const char *v) {
 static const char *set_type_k(struct params *p, const char *v) { return cache_type(&p->type_k, v); }
 static const char *set_type_v(struct params *p, const char *v) { return cache_type(&p->type_v, v); }
 
+static const char *set_pooling(struct params *p, const char *v) {
+    static const char *const names[] = {"none", "mean", "cls", "last", "rank"};
+    for (int i = 0; i < 5; i++) {
+        if (strcmp(v, names[i]) != 0) continue;
+        p->pooling = (enum llama_pooling_type) i;
+        return NULL;
+    }
+    return "one of none mean cls last rank";
+}
+
 #define OFFSET(f) offsetof(struct params, f)
 static const struct opt options[] = {
 #define STR(f, names, env, arg, groups, help) {K_STR, names, env, arg, groups, OFFSET(f), 0, 0, NULL, NULL, help},
@@ -73,7 +83,7 @@ struct params params_default(void) {
         .display_prompt = true, .verbosity = 2, .seed = LLAMA_DEFAULT_SEED, .temp = 0.8f, .dynatemp_exp = 1.0f, .top_k = 40,
         .top_p = 0.95f, .min_p = 0.05f, .typical_p = 1.0f, .top_n_sigma = -1.0f, .mirostat_lr = 0.1f, .mirostat_ent = 5.0f,
         .repeat_last_n = 64, .repeat_penalty = 1.0f, .dry_base = 1.75f, .dry_allowed_length = 2, .dry_penalty_last_n = -1,
-        .xtc_threshold = 0.1f,
+        .xtc_threshold = 0.1f, .n_chunks = -1, .normalize = true, .pooling = LLAMA_POOLING_TYPE_UNSPECIFIED,
     };
 }
 

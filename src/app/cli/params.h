@@ -44,6 +44,12 @@ struct params {
     const char *grammar, *grammar_file;
     // inspect, tokenize
     bool checksum, ids, no_bos, no_parse_special, show_count;
+    // perplexity, embed
+    const char *logits_file, *logits_base;
+    int32_t n_chunks;
+    bool all_outputs;  // not an option: a tool that reads every position's logits sets it
+    bool normalize;
+    enum llama_pooling_type pooling;
     // arguments that are not options
     const char *args[16];
     int n_args;

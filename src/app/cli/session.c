@@ -129,7 +129,8 @@ int session_context(struct session *s, const struct params *p) {
     cp.n_batch = p->n_batch;
     cp.n_ubatch = p->n_ubatch;
     cp.n_seq_max = p->n_parallel;
-    cp.n_outputs_max = 1;
+    cp.n_outputs_max = p->all_outputs || p->embeddings ? 0 : 1;
+    cp.pooling_type = p->pooling;
     cp.n_threads = p->n_threads > 0 ? p->n_threads : ggml_cpu_default_threads();
     cp.n_threads_batch = p->n_threads_batch > 0 ? p->n_threads_batch : cp.n_threads;
     cp.flash_attn_type = p->flash_attn;
