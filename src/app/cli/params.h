@@ -50,6 +50,10 @@ struct params {
     bool all_outputs;  // not an option: a tool that reads every position's logits sets it
     bool normalize;
     enum llama_pooling_type pooling;
+    // split, quantize
+    const char *split_size;
+    int32_t split_tensors;
+    bool dry_run;
     // arguments that are not options
     const char *args[16];
     int n_args;
