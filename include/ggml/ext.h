@@ -50,6 +50,22 @@ GGML_API void ggml_parallel(int n_threads, void (*fn)(int ith, int nth, void *us
 #define GGML_ATTN_BLOCK 64
 GGML_API bool ggml_flash_attn_ext_set_blocks(struct ggml_tensor *a, struct ggml_tensor *query, struct ggml_tensor *table);
 
+// ---- GGUF ------------------------------------------------------------------------------------------------------
+struct gguf_context;
+
+// A string value and its length in bytes (*len, may be NULL): the bytes may hold zeros; a terminator follows them.
+// Owner: ctx. Errors: sentence recorded, NULL.
+GGML_API const char *gguf_get_val_str_n(const struct gguf_context *ctx, int64_t key_id, size_t *len);
+// String i of an array of strings, in place: *len bytes (len may be NULL), NO terminator. Costs no allocation.
+// Owner: ctx. Errors: sentence recorded, NULL. Thread: any number at a time.
+GGML_API const char *gguf_get_arr_str_view(const struct gguf_context *ctx, int64_t key_id, size_t i, size_t *len);
+// gguf_set_arr_str for strings that may hold zero bytes: lens [n] bytes each.
+GGML_API void gguf_set_arr_str_n(struct gguf_context *ctx, const char *key, const char **data, const size_t *lens, size_t n);
+// The whole file, mapped read-only, of a context made by gguf_init_from_file: tensor i lies at
+// gguf_get_data_offset(ctx) + gguf_get_tensor_offset(ctx, i), checked to be inside. NULL and 0 if the context came
+// otherwise or the file system can't map. Owner: ctx; unmapped by gguf_free.
+GGML_API const void *gguf_get_mapping(const struct gguf_context *ctx, size_t *size);
+
 #ifdef __cplusplus
 }
 #endif
