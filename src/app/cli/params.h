@@ -53,7 +53,10 @@ struct params {
     // split, quantize
     const char *split_size;
     int32_t split_tensors;
-    bool dry_run;
+    bool dry_run, pure, allow_requantize, leave_output, only_copy, keep_split;
+    const char *output_type, *embedding_type, *tensor_types, *imatrix;
+    ggml_backend_sched_eval_callback cb_eval;  // not options: a tool that looks at intermediate results sets them
+    void *cb_eval_data;
     // arguments that are not options
     const char *args[16];
     int n_args;

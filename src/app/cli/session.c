@@ -140,6 +140,8 @@ int session_context(struct session *s, const struct params *p) {
     cp.embeddings = p->embeddings;
     cp.rope_freq_base = p->rope_freq_base;
     cp.rope_freq_scale = p->rope_freq_scale;
+    cp.cb_eval = p->cb_eval;
+    cp.cb_eval_user_data = p->cb_eval_data;
     cp.no_perf = false;
     s->ctx = llama_init_from_model(s->model, cp);
     if (!s->ctx) return console_library_error();

@@ -1,0 +1,209 @@
+// Importance matrices: reading, collecting, writing.
+#include "cli/imatrix.h"
+#include "cli/console.h"
+#include "gguf.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct entry {
+    char *name;
+    int64_t n_column;
+    int n_expert;
+    float *sums;    // [n_expert][n_column]
+    float *counts;  // [n_expert]
+};
+
+struct imatrix {
+    struct entry *entries;
+    int n, room;
+    int *index;  // open-addressing hash of names, n_index a power of two
+    int n_index;
+    struct llama_model_imatrix_data *data;
+};
+
+static uint64_t hash(const char *s) {
+    uint64_t h = 0xcbf29ce484222325u;
+    for (; *s; s++) h = (h ^ (unsigned char) *s) * 0x100000001b3u;
+    return h;
+}
+
+static int slot(const struct imatrix *m, const char *name) {
+    int i = (int) (hash(name) & (uint64_t) (m->n_index - 1));
+    while (m->index[i] >= 0 && strcmp(m->entries[m->index[i]].name, name) != 0) i = (i + 1) & (m->n_index - 1);
+    return i;
+}
+
+static int grow(struct imatrix *m) {
+    const int room = m->room ? 2 * m->room : 64;
+    struct entry *entries = realloc(m->entries, sizeof(*entries) * (size_t) room);
+    int *index = malloc(sizeof(int) * 4 * (size_t) room);
+    if (entries) m->entries = entries;
+    if (!entries || !index) {
+        free(index);
+        return console_error("no memory for %d importance entries", room);
+    }
+    free(m->index);
+    m->index = index;
+    m->n_index = 4 * room;
+    m->room = room;
+    for (int i = 0; i < m->n_index; i++) index[i] = -1;
+    for (int i = 0; i < m->n; i++) index[slot(m, entries[i].name)] = i;
+    return 0;
+}
+
+struct imatrix *imatrix_new(void) {
+    struct imatrix *m = calloc(1, sizeof(*m));
+    if (m && grow(m)) {
+        free(m);
+        m = NULL;
+    }
+    return m;
+}
+
+static struct entry *entry_get(struct imatrix *m, const char *name, int64_t n_column, int n_expert) {
+    if (m->n == m->room && grow(m)) return NULL;
+    const int at = slot(m, name);
+    if (m->index[at] >= 0) {
+        struct entry *e = &m->entries[m->index[at]];
+        if (e->n_column == n_column && e->n_expert == n_expert) return e;
+        console_error("importance of '%s': %lld columns and %d experts, but %lld and %d before", name, (long long) n_column, n_expert,
+                      (long long) e->n_column, e->n_expert);
+        return NULL;
+    }
+    struct entry e = {strdup(name), n_column, n_expert, calloc((size_t) (n_column * n_expert), sizeof(float)), calloc((size_t) n_expert, sizeof(float))};
+    if (!e.name || !e.sums || !e.counts) {
+        free(e.name);
+        free(e.sums);
+        free(e.counts);
+        console_error("no memory for the importance of '%s'", name);
+        return NULL;
+    }
+    m->index[at] = m->n;
+    m->entries[m->n] = e;
+    return &m->entries[m->n++];
+}
+
+int imatrix_add(struct imatrix *m, const char *name, const float *x, int64_t n_column, int expert, int n_expert) {
+    struct entry *e = entry_get(m, name, n_column, n_expert);
+    if (!e) return 1;
+    float *sums = e->sums + (size_t) expert * (size_t) n_column;
+    for (int64_t i = 0; i < n_column; i++) {
+        if (!isfinite(x[i])) return console_error("the activations of '%s' are not finite at column %lld", name, (long long) i);
+        sums[i] += x[i] * x[i];
+    }
+    e->counts[expert] += 1.0f;
+    return 0;
+}
+
+// The means: columns that no token reached count as 1, which is no preference.
+static int make_data(struct imatrix *m) {
+    m->data = calloc((size_t) m->n + 1, sizeof(*m->data));
+    if (!m->data) return console_error("no memory for %d importance entries", m->n);
+    for (int i = 0; i < m->n; i++) {
+        struct entry *e = &m->entries[i];
+        for (int x = 0; x < e->n_expert; x++) {
+            float *s = e->sums + (size_t) x * (size_t) e->n_column;
+            for (int64_t k = 0; k < e->n_column; k++) s[k] = e->counts[x] > 0 ? s[k] / e->counts[x] : 1.0f;
+        }
+        m->data[i] = (struct llama_model_imatrix_data) {e->name, e->sums, (size_t) e->n_column * (size_t) e->n_expert};
+    }
+    return 0;
+}
+
+static const struct ggml_tensor *partner(struct ggml_context *ctx, const char *name, size_t n_base, const char *suffix) {
+    char full[GGML_MAX_NAME * 2];
+    snprintf(full, sizeof(full), "%.*s%s", (int) n_base, name, suffix);
+    return ggml_get_tensor(ctx, full);
+}
+
+static int load_entry(struct imatrix *m, const char *path, struct ggml_context *ctx, const struct ggml_tensor *sums, size_t n_base) {
+    char name[GGML_MAX_NAME];
+    const struct ggml_tensor *counts = partner(ctx, sums->name, n_base, ".counts");
+    snprintf(name, sizeof(name), "%.*s", (int) n_base, sums->name);
+    const int64_t n_expert = sums->ne[1] * sums->ne[2];
+    if (!counts || counts->type != GGML_TYPE_F32 || sums->type != GGML_TYPE_F32 || ggml_nelements(counts) != n_expert)
+        return console_error("%s: '%s' has no fitting counts", path, name);
+    struct entry *e = entry_get(m, name, sums->ne[0], (int) n_expert);
+    if (!e) return 1;
+    memcpy(e->sums, sums->data, ggml_nbytes(sums));
+    memcpy(e->counts, counts->data, ggml_nbytes(counts));
+    for (int64_t i = 0; i < ggml_nelements(sums); i++)
+        if (!isfinite(e->sums[i]) || e->sums[i] < 0) return console_error("%s: the importance of '%s' is %g at %lld; measure it again", path, name, (double) e->sums[i], (long long) i);
+    for (int64_t i = 0; i < n_expert; i++)
+        if (!isfinite(e->counts[i]) || e->counts[i] < 0) return console_error("%s: the count of '%s' is %g", path, name, (double) e->counts[i]);
+    return 0;
+}
+
+struct imatrix *imatrix_load(const char *path) {
+    struct ggml_context *ctx = NULL;
+    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params) {.no_alloc = false, .ctx = &ctx});
+    struct imatrix *m = g ? imatrix_new() : NULL;
+    int status = m ? 0 : console_library_error();
+    for (struct ggml_tensor *t = ctx ? ggml_get_first_tensor(ctx) : NULL; t && !status; t = ggml_get_next_tensor(ctx, t)) {
+        static const char suffix[] = ".in_sum2";
+        const size_t n = strlen(t->name), k = sizeof(suffix) - 1;
+        if (n > k && strcmp(t->name + n - k, suffix) == 0) status = load_entry(m, path, ctx, t, n - k);
+    }
+    if (!status && m->n == 0) status = console_error("%s holds no importance matrix (tensors NAME.in_sum2 and NAME.counts)", path);
+    if (!status) status = make_data(m);
+    if (g) gguf_free(g);
+    if (ctx) ggml_free(ctx);
+    if (!status) return m;
+    imatrix_free(m);
+    return NULL;
+}
+
+const struct llama_model_imatrix_data *imatrix_data(const struct imatrix *m) { return m->data; }
+
+void imatrix_free(struct imatrix *m) {
+    if (!m) return;
+    for (int i = 0; i < m->n; i++) {
+        free(m->entries[i].name);
+        free(m->entries[i].sums);
+        free(m->entries[i].counts);
+    }
+    free(m->entries);
+    free(m->index);
+    free(m->data);
+    free(m);
+}
+
+static int add_tensors(const struct imatrix *m, struct ggml_context *ctx, struct gguf_context *g) {
+    for (int i = 0; i < m->n; i++) {
+        const struct entry *e = &m->entries[i];
+        struct ggml_tensor *sums = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, e->n_column, e->n_expert);
+        struct ggml_tensor *counts = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 1, e->n_expert);
+        if (ggml_nelements(sums) != e->n_column * e->n_expert || !sums->data || !counts->data) return console_library_error();
+        memcpy(sums->data, e->sums, ggml_nbytes(sums));
+        memcpy(counts->data, e->counts, ggml_nbytes(counts));
+        ggml_format_name(sums, "%s.in_sum2", e->name);
+        ggml_format_name(counts, "%s.counts", e->name);
+        gguf_add_tensor(g, sums);
+        gguf_add_tensor(g, counts);
+    }
+    return 0;
+}
+
+int imatrix_save(const struct imatrix *m, const char *path, const char *dataset, int n_chunk, int chunk_size) {
+    size_t bytes = 1 << 16;
+    for (int i = 0; i < m->n; i++)
+        bytes += 2 * (ggml_tensor_overhead() + 64) + sizeof(float) * (size_t) m->entries[i].n_expert * (size_t) (m->entries[i].n_column + 2);
+    struct ggml_context *ctx = ggml_init((struct ggml_init_params) {.mem_size = bytes});
+    struct gguf_context *g = gguf_init_empty();
+    int status = ctx && g ? 0 : console_library_error();
+    if (!status) {
+        gguf_set_val_str(g, "general.type", "imatrix");
+        gguf_set_arr_str(g, "imatrix.datasets", &dataset, 1);
+        gguf_set_val_u32(g, "imatrix.chunk_count", (uint32_t) n_chunk);
+        gguf_set_val_u32(g, "imatrix.chunk_size", (uint32_t) chunk_size);
+        status = add_tensors(m, ctx, g);
+    }
+    if (!status && !gguf_write_to_file(g, path, false)) status = console_library_error();
+    if (g) gguf_free(g);
+    if (ctx) ggml_free(ctx);
+    return status;
+}

@@ -1,0 +1,21 @@
+// Importance matrices: per tensor and input column, the mean square of the activations that a model saw.
+//
+// The file is GGUF: general.type "imatrix", imatrix.datasets, imatrix.chunk_count, imatrix.chunk_size, and for every weight two F32
+// tensors, NAME.in_sum2 {columns, experts} and NAME.counts {1, experts}.
+#pragma once
+
+#include "llama.h"
+
+struct imatrix;
+
+// NULL after a sentence on stderr. Values that are not finite or negative are refused with the tensor's name.
+struct imatrix *imatrix_load(const char *path);
+// The means, ended by an entry without a name. Owner: the matrix.
+const struct llama_model_imatrix_data *imatrix_data(const struct imatrix *m);
+void imatrix_free(struct imatrix *m);
+
+// Collecting: an empty matrix; rows of activations are added by weight name; saving renames a temporary file into place.
+struct imatrix *imatrix_new(void);
+// x [n_column] of one token for expert `expert` of n_expert (0 of 1 where there are none). 0, or 1 after a sentence.
+int imatrix_add(struct imatrix *m, const char *name, const float *x, int64_t n_column, int expert, int n_expert);
+int imatrix_save(const struct imatrix *m, const char *path, const char *dataset, int n_chunk, int chunk_size);

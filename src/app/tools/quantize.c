@@ -1,0 +1,142 @@
+// lamina quantize: a model's weights in another format, by a usual mixture or tensor by tensor.
+#include "cli/console.h"
+#include "cli/imatrix.h"
+#include "cli/session.h"
+#include "ggml/ext.h"
+#include "llama.h"
+#include "tools/tool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+static const struct mixture {
+    const char *name;
+    enum llama_ftype ftype;
+} mixtures[] = {
+    {"F32", LLAMA_FTYPE_ALL_F32}, {"F16", LLAMA_FTYPE_MOSTLY_F16}, {"BF16", LLAMA_FTYPE_MOSTLY_BF16},
+    {"Q4_0", LLAMA_FTYPE_MOSTLY_Q4_0}, {"Q4_1", LLAMA_FTYPE_MOSTLY_Q4_1}, {"Q5_0", LLAMA_FTYPE_MOSTLY_Q5_0},
+    {"Q5_1", LLAMA_FTYPE_MOSTLY_Q5_1}, {"Q8_0", LLAMA_FTYPE_MOSTLY_Q8_0}, {"Q2_K", LLAMA_FTYPE_MOSTLY_Q2_K},
+    {"Q2_K_S", LLAMA_FTYPE_MOSTLY_Q2_K_S}, {"Q3_K", LLAMA_FTYPE_MOSTLY_Q3_K_M}, {"Q3_K_S", LLAMA_FTYPE_MOSTLY_Q3_K_S},
+    {"Q3_K_M", LLAMA_FTYPE_MOSTLY_Q3_K_M}, {"Q3_K_L", LLAMA_FTYPE_MOSTLY_Q3_K_L}, {"Q4_K", LLAMA_FTYPE_MOSTLY_Q4_K_M},
+    {"Q4_K_S", LLAMA_FTYPE_MOSTLY_Q4_K_S}, {"Q4_K_M", LLAMA_FTYPE_MOSTLY_Q4_K_M}, {"Q5_K", LLAMA_FTYPE_MOSTLY_Q5_K_M},
+    {"Q5_K_S", LLAMA_FTYPE_MOSTLY_Q5_K_S}, {"Q5_K_M", LLAMA_FTYPE_MOSTLY_Q5_K_M}, {"Q6_K", LLAMA_FTYPE_MOSTLY_Q6_K},
+    {"IQ1_S", LLAMA_FTYPE_MOSTLY_IQ1_S}, {"IQ1_M", LLAMA_FTYPE_MOSTLY_IQ1_M}, {"IQ2_XXS", LLAMA_FTYPE_MOSTLY_IQ2_XXS},
+    {"IQ2_XS", LLAMA_FTYPE_MOSTLY_IQ2_XS}, {"IQ2_S", LLAMA_FTYPE_MOSTLY_IQ2_S}, {"IQ2_M", LLAMA_FTYPE_MOSTLY_IQ2_M},
+    {"IQ3_XXS", LLAMA_FTYPE_MOSTLY_IQ3_XXS}, {"IQ3_XS", LLAMA_FTYPE_MOSTLY_IQ3_XS}, {"IQ3_S", LLAMA_FTYPE_MOSTLY_IQ3_S},
+    {"IQ3_M", LLAMA_FTYPE_MOSTLY_IQ3_M}, {"IQ4_NL", LLAMA_FTYPE_MOSTLY_IQ4_NL}, {"IQ4_XS", LLAMA_FTYPE_MOSTLY_IQ4_XS},
+    {"TQ1_0", LLAMA_FTYPE_MOSTLY_TQ1_0}, {"TQ2_0", LLAMA_FTYPE_MOSTLY_TQ2_0}, {"MXFP4_MOE", LLAMA_FTYPE_MOSTLY_MXFP4_MOE},
+    {"NVFP4", LLAMA_FTYPE_MOSTLY_NVFP4}, {"Q1_0", LLAMA_FTYPE_MOSTLY_Q1_0}, {"Q2_0", LLAMA_FTYPE_MOSTLY_Q2_0},
+};
+static const int n_mixtures = (int) (sizeof(mixtures) / sizeof(mixtures[0]));
+
+static int find_mixture(const char *name, enum llama_ftype *out) {
+    for (int i = 0; i < n_mixtures; i++) {
+        if (strcasecmp(name, mixtures[i].name) != 0) continue;
+        *out = mixtures[i].ftype;
+        return 0;
+    }
+    console_error("'%s' is no mixture; there are:", name);
+    for (int i = 0; i < n_mixtures; i++) fprintf(stderr, "%s%s", mixtures[i].name, i + 1 < n_mixtures ? " " : "\n");
+    return 2;
+}
+
+static int find_type(const char *option, const char *name, enum ggml_type *out) {
+    if (!name) return 0;
+    for (int t = 0; t < GGML_TYPE_COUNT; t++) {
+        const char *known = ggml_type_name((enum ggml_type) t);
+        if (!known || ggml_blck_size((enum ggml_type) t) == 0 || strcasecmp(name, known) != 0) continue;
+        *out = (enum ggml_type) t;
+        return 0;
+    }
+    console_error("%s: '%s' is no element type", option, name);
+    return 2;
+}
+
+// "PATTERN=TYPE,..." into out, whose last entry stays empty. Patterns point into `list`, which is cut up.
+static int parse_tensor_types(char *list, struct llama_model_tensor_override *out, int max) {
+    int n = 0;
+    for (char *save = NULL, *item = strtok_r(list, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+        char *equals = strrchr(item, '=');
+        if (!equals || n + 1 >= max) {
+            console_error("--tensor-type: '%s' should read PATTERN=TYPE", item);
+            return 2;
+        }
+        *equals = '\0';
+        out[n].pattern = item;
+        if (find_type("--tensor-type", equals + 1, &out[n].type)) return 2;
+        n++;
+    }
+    return 0;
+}
+
+static bool same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+// MODEL.gguf and Q4_0 give MODEL-Q4_0.gguf beside it.
+static int default_output(char *out, size_t size, const char *input, const char *mixture) {
+    const size_t n = strlen(input), cut = n > 5 && strcmp(input + n - 5, ".gguf") == 0 ? n - 5 : n;
+    const int len = snprintf(out, size, "%.*s-%s.gguf", (int) cut, input, mixture);
+    return len > 0 && (size_t) len < size ? 0 : console_error("the name %s is too long", input);
+}
+
+static int run(struct params *p) {
+    // As in the field: MODEL [OUTPUT] MIXTURE [THREADS].
+    char made[4096];
+    const char *input = p->args[0], *output = p->n_args >= 3 ? p->args[1] : NULL, *mixture = p->n_args >= 3 ? p->args[2] : p->args[1];
+    struct llama_model_quantize_params q = llama_model_quantize_default_params();
+    struct llama_model_tensor_override types[65] = {{0}};
+    struct text list = {0};
+    int status = find_mixture(mixture, &q.ftype);
+    if (!status && !output) {
+        status = default_output(made, sizeof(made), input, mixture);
+        output = made;
+    }
+    if (!status && same_file(input, output)) {
+        console_error("%s and %s are the same file; name another output", input, output);
+        status = 2;
+    }
+    if (!status) status = find_type("--output-tensor-type", p->output_type, &q.output_tensor_type);
+    if (!status) status = find_type("--token-embedding-type", p->embedding_type, &q.token_embedding_type);
+    if (!status && p->tensor_types) {
+        list.data = strdup(p->tensor_types);
+        status = list.data ? parse_tensor_types(list.data, types, 65) : 1;
+        q.tt_overrides = types;
+    }
+    struct imatrix *im = NULL;
+    if (!status && p->imatrix) {
+        im = imatrix_load(p->imatrix);
+        if (im) q.imatrix = imatrix_data(im);
+        else status = 1;
+    }
+    if (!status) {
+        q.nthread = p->n_args >= 4 ? atoi(p->args[3]) : p->n_threads > 0 ? p->n_threads : ggml_cpu_default_threads();
+        q.pure = p->pure;
+        q.allow_requantize = p->allow_requantize;
+        q.quantize_output_tensor = !p->leave_output;
+        q.only_copy = p->only_copy;
+        q.keep_split = p->keep_split;
+        q.dry_run = p->dry_run;
+        const int64_t start = llama_time_us();
+        if (llama_model_quantize(input, output, &q) != 0) status = console_interrupted() ? 130 : console_library_error();
+        else if (!p->dry_run) console_note("%s: %.1f s", output, (double) (llama_time_us() - start) / 1e6);
+    }
+    imatrix_free(im);
+    free(list.data);
+    return status;
+}
+
+const struct tool tool_quantize = {
+    .name = "quantize",
+    .alias = "llama-quantize",
+    .summary = "Writes a model with its weights in another format",
+    .args = "MODEL [OUTPUT] MIXTURE [THREADS]",
+    .min_args = 2,
+    .max_args = 4,
+    .groups = G_QUANTIZE | G_THREADS,
+    .run = run,
+};
