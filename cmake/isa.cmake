@@ -1,6 +1,8 @@
-# Levels of src/tensor/kern/isa.def and the compiler flags of each.
+# Levels of src/tensor/kern/isa.def and the compiler flags of each. TYPE_LEVELS: those at which type/ is compiled (the others
+# take the next lower one there, see type/registry.c).
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(ISA_LEVELS scalar avx2 avx512 avx512vnni avx512bf16)
+  set(TYPE_LEVELS scalar avx2 avx512)
   set(ISA_FLAGS_scalar "")
   set(ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
   set(ISA_FLAGS_avx512 ${ISA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512)
@@ -8,11 +10,13 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(ISA_FLAGS_avx512bf16 ${ISA_FLAGS_avx512vnni} -mavx512bf16)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   set(ISA_LEVELS scalar neon dotprod i8mm)
+  set(TYPE_LEVELS scalar neon)
   set(ISA_FLAGS_scalar "")
   set(ISA_FLAGS_neon "")
   set(ISA_FLAGS_dotprod -march=armv8.2-a+fp16+dotprod)
   set(ISA_FLAGS_i8mm -march=armv8.2-a+fp16+dotprod+i8mm)
 else()
   set(ISA_LEVELS scalar)
+  set(TYPE_LEVELS scalar)
   set(ISA_FLAGS_scalar "")
 endif()

@@ -1,0 +1,95 @@
+// q3_K: 256 elements of 3 bits, x = d * (scale - 32) * (q - 4), a 6-bit scale for each 16 elements. The low two bits of q lie
+// as in q2_K; the third bit of element i of the j-th 32 elements is bit j of hmask[i].
+#include "type/kquant_int.h"
+
+// Values -4 .. 3.
+static inline void unpack(const struct block_q3_K *b, int8_t *restrict q) {
+    for (int h = 0; h < 2; h++)
+        for (int j = 0; j < 4; j++)
+            for (int i = 0; i < 32; i++)
+                q[128 * h + 32 * j + i] =
+                    (int8_t) ((b->qs[32 * h + i] >> (2 * j) & 3) + ((b->hmask[i] >> (4 * h + j) & 1) << 2) - 4);
+}
+
+static inline void pack(const int8_t *restrict v, struct block_q3_K *b) {
+    memset(b->hmask, 0, sizeof(b->hmask));
+    memset(b->qs, 0, sizeof(b->qs));
+    for (int h = 0; h < 2; h++) {
+        for (int j = 0; j < 4; j++) {
+            for (int i = 0; i < 32; i++) {
+                const int q = v[128 * h + 32 * j + i] + 4;
+                b->qs[32 * h + i] = (uint8_t) (b->qs[32 * h + i] | (q & 3) << (2 * j));
+                b->hmask[i] = (uint8_t) (b->hmask[i] | (q >> 2) << (4 * h + j));
+            }
+        }
+    }
+}
+
+// Sixteen scales of 6 bits in 12 bytes, made signed.
+static inline void scales_get(const uint8_t *p, int8_t *s) {
+    for (int j = 0; j < 16; j++) {
+        const int low = j < 8 ? p[j] & 15 : p[j - 8] >> 4;
+        s[j] = (int8_t) ((low | (p[8 + j % 4] >> (2 * (j / 4)) & 3) << 4) - 32);
+    }
+}
+
+static inline void scales_put(const int8_t *s, uint8_t *p) {
+    memset(p, 0, 12);
+    for (int j = 0; j < 16; j++) {
+        const int v = s[j] + 32;
+        p[j % 8] = (uint8_t) (p[j % 8] | (v & 15) << (j < 8 ? 0 : 4));
+        p[8 + j % 4] = (uint8_t) (p[8 + j % 4] | (v >> 4) << (2 * (j / 4)));
+    }
+}
+
+static inline void decode_block(const struct block_q3_K *b, float *y) {
+    int8_t q[256], sc[16];
+    unpack(b, q);
+    scales_get(b->scales, sc);
+    const float d = f16_to_f32(b->d);
+    for (int j = 0; j < 16; j++) scale_16(q + 16 * j, d * (float) sc[j], y + 16 * j);
+}
+
+static inline float dot_block(const struct block_q3_K *a, const struct block_q8_K *b) {
+    int8_t q[256], sc[16];
+    unpack(a, q);
+    scales_get(a->scales, sc);
+    int32_t s = 0;
+    for (int j = 0; j < 16; j++) s += sc[j] * dot_i8_16(q + 16 * j, b->qs + 16 * j);
+    return (f16_to_f32(a->d) * b->d) * (float) s;
+}
+
+static inline bool check_block(const struct block_q3_K *b) { return half_finite(b->d); }
+
+static inline void quantize_block(const float *x, const float *importance, struct block_q3_K *b) {
+    float xn[256], w[256], f[16], id[CANDIDATES];
+    int8_t q[256], sc[16];
+    const float s = block_normalize(x, 256, xn);
+    block_weights(importance, 256, w);
+    for (int j = 0; j < 16 && s != 0.0f; j++) {
+        candidates(extreme(xn + 16 * j, 16), -4.0f, 0.4f, id);
+        f[j] = scale_search(xn + 16 * j, w + 16 * j, 16, -4.0f, 3.0f, id, CANDIDATES / 8);
+    }
+    if (s == 0.0f) {
+        memset(q, 0, sizeof(q));
+        memset(sc, 0, sizeof(sc));
+        b->d = 0;
+    } else {
+        const float d = factors_quantize_signed(f, 16, 32, s, sc, &b->d);
+        for (int j = 0; j < 16; j++) assign_values(xn + 16 * j, 16, d * (float) sc[j], 0.0f, -4.0f, 3.0f, q + 16 * j);
+    }
+    scales_put(sc, b->scales);
+    pack(q, b);
+}
+
+static inline void encode_block(const float *x, struct block_q3_K *b) { quantize_block(x, NULL, b); }
+
+TYPE_DECODE(q3_K, 256)
+TYPE_ENCODE(q3_K, 256)
+TYPE_QUANTIZE(q3_K, 256)
+TYPE_DOT(q3_K, 256, q8_K, 1)
+TYPE_CHECK(q3_K)
+
+const struct type ISA_SYM(type_q3_K) = {
+    TYPE_QUANTIZED(Q3_K, q3_K, 256), .dot_type = GGML_TYPE_Q8_K, .tolerance = 0.02,
+};

@@ -1,0 +1,59 @@
+// The common body of q4_K and q5_K, which differ in how values are packed. The including file defines unpack, pack,
+// KBLOCK (name), KTOP (largest value) and KREACH (how far around the plain scale the search looks).
+#pragma once
+
+#define KSTRUCT_(name) struct block_##name
+#define KSTRUCT(name) KSTRUCT_(name)
+
+static inline void decode_block(const KSTRUCT(KBLOCK) *b, float *y) {
+    int8_t q[256];
+    uint8_t sc[8], mn[8];
+    unpack(b, q);
+    scales_unpack(b->scales, sc, mn);
+    const float d = f16_to_f32(b->d), dmin = f16_to_f32(b->dmin);
+    for (int j = 0; j < 8; j++) scale_min_32(q + 32 * j, d * (float) sc[j], dmin * (float) mn[j], y + 32 * j);
+}
+
+static inline float dot_block(const KSTRUCT(KBLOCK) *a, const struct block_q8_K *b) {
+    int8_t q[256];
+    uint8_t sc[8], mn[8];
+    unpack(a, q);
+    scales_unpack(a->scales, sc, mn);
+    int32_t s = 0, m = 0;
+    for (int j = 0; j < 8; j++) {
+        s += sc[j] * dot_i8_32(q + 32 * j, b->qs + 32 * j);
+        m += mn[j] * (b->bsums[2 * j] + b->bsums[2 * j + 1]);
+    }
+    return (f16_to_f32(a->d) * b->d) * (float) s - (f16_to_f32(a->dmin) * b->d) * (float) m;
+}
+
+static inline bool check_block(const KSTRUCT(KBLOCK) *b) { return half_finite(b->d) && half_finite(b->dmin); }
+
+static inline void quantize_block(const float *x, const float *importance, KSTRUCT(KBLOCK) *b) {
+    float xn[256], w[256], f[8], m[8];
+    int8_t q[256];
+    uint8_t sc[8], mn[8];
+    const float s = block_normalize(x, 256, xn);
+    if (s == 0.0f) {
+        memset(b, 0, sizeof(*b));
+        return;
+    }
+    block_weights(importance, 256, w);
+    for (int j = 0; j < 8; j++) sub_block_affine(xn + 32 * j, w + 32 * j, 32, KTOP, KREACH, f + j, m + j);
+    const float d = factors_quantize(f, 8, 63, s, sc, &b->d);
+    const float dmin = factors_quantize(m, 8, 63, s, mn, &b->dmin);
+    scales_pack(sc, mn, b->scales);
+    for (int j = 0; j < 8; j++)
+        assign_values(xn + 32 * j, 32, d * (float) sc[j], dmin * (float) mn[j], 0.0f, KTOP, q + 32 * j);
+    pack(q, b);
+}
+
+static inline void encode_block(const float *x, KSTRUCT(KBLOCK) *b) { quantize_block(x, NULL, b); }
+
+#define KROWS(name)           \
+    TYPE_DECODE(name, 256)    \
+    TYPE_ENCODE(name, 256)    \
+    TYPE_QUANTIZE(name, 256)  \
+    TYPE_DOT(name, 256, q8_K, 1) \
+    TYPE_CHECK(name)
+KROWS(KBLOCK)

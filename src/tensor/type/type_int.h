@@ -1,0 +1,130 @@
+// Private parts of type/: what the files of the types share. Search loops of the quantizers are in search_int.h.
+#pragma once
+
+#include "base/half.h"
+#include "type/blocks.h"
+#include "type/type.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+// ---- row functions made from block functions ------------------------------------------------------------------------
+// A type's file defines decode_block, encode_block, dot_block, check_block for one block; these make the row functions.
+#define TYPE_DECODE(name, nb)                                                       \
+    static void decode(const void *x, float *y, int64_t n) {                        \
+        const struct block_##name *b = x;                                           \
+        for (int64_t i = 0; i < n / (nb); i++) decode_block(b + i, y + i * (nb));   \
+    }
+#define TYPE_ENCODE(name, nb)                                                       \
+    static void encode(const float *x, void *y, int64_t n) {                        \
+        struct block_##name *b = y;                                                 \
+        for (int64_t i = 0; i < n / (nb); i++) encode_block(x + i * (nb), b + i);   \
+    }
+// ratio: blocks of the other operand per block. Blocks are added one after the other: the same order at every level.
+#define TYPE_DOT(name, nb, other, ratio)                                                                      \
+    static void dot(int64_t n, float *s, const void *x, const void *y) {                                      \
+        const struct block_##name *a = x;                                                                     \
+        const struct block_##other *b = y;                                                                    \
+        float sum = 0.0f;                                                                                     \
+        for (int64_t i = 0; i < n / (nb); i++) sum += dot_block(a + i, b + i * (ratio));                      \
+        *s = sum;                                                                                             \
+    }
+// quantize_block(x, w, b): w the importance of the block's elements (any finite values >= 0) or NULL.
+#define TYPE_QUANTIZE(name, nb)                                                                                    \
+    static size_t quantize(const float *x, void *y, int64_t n_rows, int64_t n_per_row, const float *imatrix) {    \
+        struct block_##name *b = y;                                                                                \
+        for (int64_t r = 0; r < n_rows; r++)                                                                       \
+            for (int64_t i = 0; i < n_per_row; i += (nb), x += (nb)) quantize_block(x, imatrix ? imatrix + i : NULL, b++); \
+        return (size_t) ((char *) b - (char *) y);                                                                 \
+    }
+#define TYPE_CHECK(name)                                                            \
+    static bool check(const void *x, size_t bytes) {                                \
+        const struct block_##name *b = x;                                           \
+        for (size_t i = 0; i < bytes / sizeof(*b); i++)                             \
+            if (!check_block(b + i)) return false;                                  \
+        return true;                                                                \
+    }
+
+// ---- scales -----------------------------------------------------------------------------------------------------------
+static inline bool half_finite(uint16_t h) { return (h & 0x7c00) != 0x7c00; }
+
+// A scale as half. Finite ones are clamped to the finite halves: no encoder makes infinity or NaN out of finite values.
+static inline uint16_t half_scale(float f) {
+    const float top = 65504.0f;
+    if (isinf(f)) return f32_to_f16(f);
+    return f32_to_f16(f > top ? top : f < -top ? -top : f);
+}
+
+// 1 / d for a scale d that is stored as half h: 0 where h is zero (all values of the block become the one that decodes to
+// zero), the inverse of the stored scale where h was clamped.
+static inline float inverse(float d, uint16_t h) {
+    if ((h & 0x7fff) == 0) return 0.0f;
+    return 1.0f / (fabsf(d) > 65504.0f ? f16_to_f32(h) : d);
+}
+
+// Nearest integer, ties to even, for |f| < 2^22.
+static inline int round_int(float f) { return (int) (f32_bits(f + 12582912.0f) & 0x7fffff) - 0x400000; }
+static inline int clamp_int(int v, int lo, int hi) { return v < lo ? lo : v > hi ? hi : v; }
+
+// ---- descriptors ------------------------------------------------------------------------------------------------------
+// Fields of a quantized format whose row functions have the usual names.
+#define TYPE_QUANTIZED(ID, name_, nb)                                                                         \
+    .id = GGML_TYPE_##ID, .name = #name_, .block = (nb), .size = sizeof(struct block_##name_), .quantized = true, \
+    .decode = decode, .encode = encode, .dot = dot, .check = check, .quantize = quantize
+
+// ---- integer dot products ----------------------------------------------------------------------------------------------
+// Exact, so their order does not matter; plain loops of fixed length, which the compiler turns into multiply-add pairs.
+static inline int32_t dot_i8_16(const int8_t *restrict a, const int8_t *restrict b) {
+    int32_t s = 0;
+    for (int i = 0; i < 16; i++) s += a[i] * b[i];
+    return s;
+}
+static inline int32_t dot_i8_32(const int8_t *restrict a, const int8_t *restrict b) {
+    int32_t s = 0;
+    for (int i = 0; i < 32; i++) s += a[i] * b[i];
+    return s;
+}
+static inline int32_t sum_i8_16(const int8_t *restrict a) {
+    int32_t s = 0;
+    for (int i = 0; i < 16; i++) s += a[i];
+    return s;
+}
+static inline int32_t sum_i8_32(const int8_t *restrict a) {
+    int32_t s = 0;
+    for (int i = 0; i < 32; i++) s += a[i];
+    return s;
+}
+
+// y[i] = d * q[i] + m
+static inline void scale_16(const int8_t *restrict q, float d, float *restrict y) {
+    for (int i = 0; i < 16; i++) y[i] = d * (float) q[i];
+}
+static inline void scale_32(const int8_t *restrict q, float d, float *restrict y) {
+    for (int i = 0; i < 32; i++) y[i] = d * (float) q[i];
+}
+static inline void scale_min_16(const int8_t *restrict q, float d, float m, float *restrict y) {
+    for (int i = 0; i < 16; i++) y[i] = d * (float) q[i] - m;
+}
+static inline void scale_min_32(const int8_t *restrict q, float d, float m, float *restrict y) {
+    for (int i = 0; i < 32; i++) y[i] = d * (float) q[i] - m;
+}
+
+// ---- five-bit values ------------------------------------------------------------------------------------------------
+// q[i] = nibble of qs (element i low, i + 16 high) plus bit i of qh as 16.
+static inline void five_bits(const uint8_t *restrict qs, const uint8_t *restrict qh, uint8_t *restrict q) {
+    uint32_t h;
+    memcpy(&h, qh, 4);
+    for (int i = 0; i < 16; i++) {
+        q[i] = qs[i] & 15;
+        q[i + 16] = qs[i] >> 4;
+    }
+    for (int i = 0; i < 32; i++) q[i] = (uint8_t) (q[i] | ((h >> i & 1) << 4));
+}
+
+static inline void five_bits_pack(const uint8_t *restrict q, uint8_t *restrict qs, uint8_t *restrict qh) {
+    uint32_t h = 0;
+    for (int i = 0; i < 32; i++) h |= (uint32_t) (q[i] >> 4) << i;
+    memcpy(qh, &h, 4);
+    for (int i = 0; i < 16; i++) qs[i] = (uint8_t) ((q[i] & 15) | (q[i + 16] & 15) << 4);
+}
