@@ -1,0 +1,308 @@
+// Attention over blocks of 64 key positions. See attn.h for the order of the sums; all levels give the same bits, because every
+// operation is one correctly rounded operation of the vocabulary and the sum over a block folds 64 lanes in halves at any width.
+#include "kern/attn.h"
+
+#include <math.h>
+
+#include "simd/math.h"
+#include "simd/reduce.h"
+#include "simd/simd.h"
+
+// Vectors per row of the register tile: 6 rows x NV accumulators, NV operands and a broadcast have to fit the register file.
+#if VF_N == 16
+#define NV 4
+#elif VF_N == 8
+#define NV 2
+#elif VF_N == 4
+#define NV 4
+#else
+#define NV 4
+#endif
+#define LINE (NV * VF_N)
+#define INLINE static inline __attribute__((always_inline))
+
+// s[n_row][64] = q . k, sequentially along d.
+INLINE void scores(const struct attn_block *b, float *s, const int n_row) {
+    for (int j = 0; j < ATTN_BLOCK; j += LINE) {
+        vf acc[ATTN_ROWS][NV];
+        SIMD_UNROLL
+        for (int r = 0; r < n_row; r++) {
+            SIMD_UNROLL
+            for (int c = 0; c < NV; c++) acc[r][c] = vf_set1(0.0f);
+        }
+        const float *k = b->k + j, *q = b->q;
+        for (int64_t i = 0; i < b->d; i++, k += ATTN_BLOCK, q += ATTN_ROWS) {
+            vf x[NV];
+            SIMD_UNROLL
+            for (int c = 0; c < NV; c++) x[c] = vf_load(k + c * VF_N);
+            SIMD_UNROLL
+            for (int r = 0; r < n_row; r++) {
+                const vf y = vf_set1(q[r]);
+                SIMD_UNROLL
+                for (int c = 0; c < NV; c++) acc[r][c] = vf_fma(y, x[c], acc[r][c]);
+            }
+        }
+        SIMD_UNROLL
+        for (int r = 0; r < n_row; r++) {
+            SIMD_UNROLL
+            for (int c = 0; c < NV; c++) vf_store(s + r * ATTN_BLOCK + j + c * VF_N, acc[r][c]);
+        }
+    }
+}
+
+// o[r][i0 .. i0 + nv vectors) = sum of p[r][j] * v[j], sequentially along j0 <= j < j1.
+INLINE void values_line(const struct attn_block *b, const float *p, float *o, int64_t i0, int j0, int j1, const int n_row,
+                        const int nv) {
+    vf acc[ATTN_ROWS][NV];
+    SIMD_UNROLL
+    for (int r = 0; r < n_row; r++) {
+        SIMD_UNROLL
+        for (int c = 0; c < nv; c++) acc[r][c] = vf_set1(0.0f);
+    }
+    const float *v = b->v + j0 * b->dvp + i0;
+    for (int j = j0; j < j1; j++, v += b->dvp) {
+        vf x[NV];
+        SIMD_UNROLL
+        for (int c = 0; c < nv; c++) x[c] = vf_load(v + c * VF_N);
+        SIMD_UNROLL
+        for (int r = 0; r < n_row; r++) {
+            const vf y = vf_set1(p[r * ATTN_BLOCK + j]);
+            SIMD_UNROLL
+            for (int c = 0; c < nv; c++) acc[r][c] = vf_fma(y, x[c], acc[r][c]);
+        }
+    }
+    SIMD_UNROLL
+    for (int r = 0; r < n_row; r++) {
+        SIMD_UNROLL
+        for (int c = 0; c < nv; c++) vf_store(o + r * b->dvp + i0 + c * VF_N, acc[r][c]);
+    }
+}
+
+INLINE void values(const struct attn_block *b, const float *p, float *o, int j0, int j1, const int n_row) {
+    int64_t i = 0;
+    for (; i + LINE <= b->dvp; i += LINE) values_line(b, p, o, i, j0, j1, n_row, NV);
+#if LINE > ATTN_PAD
+    for (; i < b->dvp; i += ATTN_PAD) values_line(b, p, o, i, j0, j1, n_row, ATTN_PAD / VF_N);
+#endif
+}
+
+// The same for one row where values of positions that it does not see may not be touched.
+static void values_careful(const struct attn_block *b, const float *p, float *o, uint64_t visible) {
+    for (int64_t i = 0; i < b->dvp; i += VF_N) {
+        vf acc = vf_set1(0.0f);
+        for (uint64_t left = visible; left; left &= left - 1) {
+            const int j = __builtin_ctzll(left);
+            acc = vf_fma(vf_set1(p[j]), vf_load(b->v + j * b->dvp + i), acc);
+        }
+        vf_store(o + i, acc);
+    }
+}
+
+static inline vm mask_of(uint64_t bits, int j) {
+#if VF_N == 16
+    return (vm) (bits >> j);
+#else
+    static const int32_t one[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+    const vi lane = vi_load_n(one, VF_N);
+    return vi_eq(vi_and(vi_set1((int32_t) ((bits >> j) & 0xff)), lane), lane);
+#endif
+}
+
+enum { VECS = ATTN_BLOCK / VF_N };
+
+// Scores become weights exp(score - m) in place; their sum goes to *l. m is -inf when nothing is visible.
+static float softmax(float *s, uint64_t visible, const float *bias, float slope, const struct attn_block *b, float *l) {
+    const vf scale = vf_set1(b->scale), none = vf_set1(-INFINITY);
+    vf top = none, x[VECS];
+    for (int c = 0; c < VECS; c++) {
+        vf y = vf_mul(vf_load(s + c * VF_N), scale);
+        if (b->cap > 0.0f) y = vf_mul(vf_set1(b->cap), vf_tanh(y));
+        if (bias) y = vf_fma(vf_set1(slope), vf_load(bias + c * VF_N), y);
+        x[c] = vf_sel(mask_of(visible, c * VF_N), y, none);
+        top = vf_max(top, x[c]);
+    }
+    float m = vf_hmax(top);
+    const vf shift = vf_set1(m == -INFINITY ? 0.0f : m);  // all -inf: weights 0; a NaN among them still shows
+    for (int c = 0; c < VECS; c++) {
+        x[c] = vf_exp(vf_sub(x[c], shift));
+        vf_store(s + c * VF_N, x[c]);
+    }
+    for (int h = VECS / 2; h > 0; h /= 2)
+        for (int c = 0; c < h; c++) x[c] = vf_add(x[c], x[c + h]);
+    *l = vf_hsum(x[0]);
+    if (m == -INFINITY && *l != 0.0f) m = 0.0f;
+    return m;
+}
+
+static float exp1(float x) {
+    float y[VF_N];
+    vf_store(y, vf_exp(vf_set1(x)));
+    return y[0];
+}
+
+static void merge(float *m, float *l, float *o, float mb, float lb, const float *ob, int64_t dvp) {
+    if (mb == -INFINITY) return;
+    if (*m == -INFINITY) {
+        *m = mb;
+        *l = lb;
+        memcpy(o, ob, (size_t) dvp * sizeof(float));
+        return;
+    }
+    const float top = *m > mb ? *m : mb;
+    const float a = exp1(*m - top), c = exp1(mb - top);
+    *l = __builtin_fmaf(lb, c, *l * a);
+    *m = top;
+    const vf va = vf_set1(a), vc = vf_set1(c);
+    for (int64_t i = 0; i < dvp; i += VF_N) vf_store(o + i, vf_fma(vf_load(ob + i), vc, vf_mul(vf_load(o + i), va)));
+}
+
+INLINE void block_rows(const struct attn_block *b, const int n_row) {
+    float *s = b->work, *o = b->work + ATTN_ROWS * ATTN_BLOCK;
+    float m[ATTN_ROWS], l[ATTN_ROWS];
+    uint64_t any = 0;
+    scores(b, s, n_row);
+    for (int r = 0; r < n_row; r++) {
+        m[r] = softmax(s + r * ATTN_BLOCK, b->visible[r], b->bias ? b->bias[r] : 0, b->slope[r], b, &l[r]);
+        any |= b->visible[r];
+    }
+    if (!any) return;
+    if (b->careful) {
+        for (int r = 0; r < n_row; r++) values_careful(b, s + r * ATTN_BLOCK, o + r * b->dvp, b->visible[r]);
+    } else {
+        values(b, s, o, __builtin_ctzll(any), ATTN_BLOCK - __builtin_clzll(any), n_row);
+    }
+    const struct attn_state *t = &b->state;
+    for (int r = 0; r < n_row; r++) merge(&t->m[r], &t->l[r], t->o + r * b->dvp, m[r], l[r], o + r * b->dvp, b->dvp);
+}
+
+static void block(const struct attn_block *b) {
+    switch (b->n_row) {
+        case 1: block_rows(b, 1); break;
+        case 2: block_rows(b, 2); break;
+        case 3: block_rows(b, 3); break;
+        case 4: block_rows(b, 4); break;
+        case 5: block_rows(b, 5); break;
+        default: block_rows(b, 6); break;
+    }
+}
+
+// kt[0 .. VF_N)[64] of VF_N positions from VF_N rows of ld floats.
+#if VF_N == 16
+static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
+    __m512 a[16], t[16];
+    // Quarter c of a[4 i + j] is row 4 c + j, elements 4 i .. 4 i + 3: the loads do half of the work.
+    SIMD_UNROLL
+    for (int i = 0; i < 4; i++) {
+        SIMD_UNROLL
+        for (int j = 0; j < 4; j++) {
+            const float *p = rows + j * ld + 4 * i;
+            __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(p));
+            x = _mm512_mask_broadcast_f32x4(x, 0x00f0, _mm_loadu_ps(p + 4 * ld));
+            x = _mm512_mask_broadcast_f32x4(x, 0x0f00, _mm_loadu_ps(p + 8 * ld));
+            a[4 * i + j] = _mm512_mask_broadcast_f32x4(x, 0xf000, _mm_loadu_ps(p + 12 * ld));
+        }
+    }
+    SIMD_UNROLL
+    for (int i = 0; i < 16; i += 4) {
+        t[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+        t[i + 2] = _mm512_unpacklo_ps(a[i + 2], a[i + 3]);
+        t[i + 3] = _mm512_unpackhi_ps(a[i + 2], a[i + 3]);
+        _mm512_storeu_ps(kt + (i + 0) * ATTN_BLOCK, _mm512_shuffle_ps(t[i], t[i + 2], 0x44));
+        _mm512_storeu_ps(kt + (i + 1) * ATTN_BLOCK, _mm512_shuffle_ps(t[i], t[i + 2], 0xee));
+        _mm512_storeu_ps(kt + (i + 2) * ATTN_BLOCK, _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44));
+        _mm512_storeu_ps(kt + (i + 3) * ATTN_BLOCK, _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee));
+    }
+}
+#elif VF_N == 8
+static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
+    SIMD_UNROLL
+    for (int i = 0; i < 8; i += 4) {
+        __m256 a[4];
+        SIMD_UNROLL
+        for (int j = 0; j < 4; j++)
+            a[j] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(rows + j * ld + i)), _mm_loadu_ps(rows + (j + 4) * ld + i), 1);
+        const __m256 t0 = _mm256_unpacklo_ps(a[0], a[1]), t1 = _mm256_unpackhi_ps(a[0], a[1]);
+        const __m256 t2 = _mm256_unpacklo_ps(a[2], a[3]), t3 = _mm256_unpackhi_ps(a[2], a[3]);
+        _mm256_storeu_ps(kt + (i + 0) * ATTN_BLOCK, _mm256_shuffle_ps(t0, t2, 0x44));
+        _mm256_storeu_ps(kt + (i + 1) * ATTN_BLOCK, _mm256_shuffle_ps(t0, t2, 0xee));
+        _mm256_storeu_ps(kt + (i + 2) * ATTN_BLOCK, _mm256_shuffle_ps(t1, t3, 0x44));
+        _mm256_storeu_ps(kt + (i + 3) * ATTN_BLOCK, _mm256_shuffle_ps(t1, t3, 0xee));
+    }
+}
+#elif VF_N == 4
+static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
+    const float32x4x2_t x = vtrnq_f32(vld1q_f32(rows), vld1q_f32(rows + ld));
+    const float32x4x2_t y = vtrnq_f32(vld1q_f32(rows + 2 * ld), vld1q_f32(rows + 3 * ld));
+    vst1q_f32(kt, vcombine_f32(vget_low_f32(x.val[0]), vget_low_f32(y.val[0])));
+    vst1q_f32(kt + ATTN_BLOCK, vcombine_f32(vget_low_f32(x.val[1]), vget_low_f32(y.val[1])));
+    vst1q_f32(kt + 2 * ATTN_BLOCK, vcombine_f32(vget_high_f32(x.val[0]), vget_high_f32(y.val[0])));
+    vst1q_f32(kt + 3 * ATTN_BLOCK, vcombine_f32(vget_high_f32(x.val[1]), vget_high_f32(y.val[1])));
+}
+#else
+static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
+    (void) ld;
+    *kt = *rows;
+}
+#endif
+
+static void transpose(const float *rows, int64_t ld, int64_t d, float *kt) {
+    const int64_t whole = d - d % VF_N;
+    for (int j = 0; j < ATTN_BLOCK; j += VF_N)
+        for (int64_t i = 0; i < whole; i += VF_N) transpose_square(rows + j * ld + i, ld, kt + i * ATTN_BLOCK + j);
+    for (int64_t i = whole; i < d; i++)
+        for (int j = 0; j < ATTN_BLOCK; j++) kt[i * ATTN_BLOCK + j] = rows[j * ld + i];
+}
+
+INLINE uint64_t mask_vector(vf x, int j, int n, float *out, bool *bias) {
+    const uint32_t in = (uint32_t) ((1ull << n) - 1);
+    const uint32_t seen = vm_bits(vm_not(vf_eq(x, vf_set1(-INFINITY)))) & in;
+    if (vm_bits(vm_not(vf_eq(x, vf_set1(0.0f)))) & seen) *bias = true;
+    vf_store(out + j, x);
+    return (uint64_t) seen << j;
+}
+
+static uint64_t mask_f16(const uint16_t *mask, int n, float *out, bool *bias) {
+    uint64_t seen = 0;
+    *bias = false;
+    for (int j = 0; j < n; j += VF_N) {
+        const int left = vf_lanes(j, n);
+        seen |= mask_vector(vf_load_f16_n(mask + j, left), j, left, out, bias);
+    }
+    return seen;
+}
+
+static uint64_t mask_f32(const float *mask, int n, float *out, bool *bias) {
+    uint64_t seen = 0;
+    *bias = false;
+    for (int j = 0; j < n; j += VF_N) {
+        const int left = vf_lanes(j, n);
+        seen |= mask_vector(vf_load_n(mask + j, left), j, left, out, bias);
+    }
+    return seen;
+}
+
+static bool finite(const float *x, int64_t n) {
+    vf acc = vf_set1(0.0f);
+    for (int64_t i = 0; i < n; i += VF_N) acc = vf_fma(vf_load(x + i), vf_set1(0.0f), acc);
+    return !vm_any(vf_isnan(acc));
+}
+
+static void finish(float m, float l, const float *o, float sink, float *dst, int64_t dv) {
+    if (m == -INFINITY) {
+        memset(dst, 0, (size_t) dv * sizeof(float));
+        return;
+    }
+    float a = 1.0f;
+    if (sink != -INFINITY) {
+        const float top = m > sink ? m : sink;
+        a = exp1(m - top);
+        l = __builtin_fmaf(l, a, exp1(sink - top));
+    }
+    const vf by = vf_set1(a / l);
+    int64_t i = 0;
+    for (; i + VF_N <= dv; i += VF_N) vf_store(dst + i, vf_mul(vf_load(o + i), by));
+    if (i < dv) vf_store_n(dst + i, vf_mul(vf_load(o + i), by), (int) (dv - i));
+}
+
+const struct kern_attn ISA_SYM(kern_attn) = {block, transpose, mask_f16, mask_f32, finite, merge, finish};
