@@ -21,6 +21,14 @@
 #define LINE (NV * VF_N)
 #define INLINE static inline __attribute__((always_inline))
 
+// Keeps a loaded vector in a register: compilers like to load it again for each of the few rows that use it.
+INLINE vf in_register(vf x) {
+#if defined(__AVX2__) && !defined(ISA_IS_scalar)
+    __asm__("" : "+v"(x));
+#endif
+    return x;
+}
+
 // s[n_row][64] = q . k, sequentially along d.
 INLINE void scores(const struct attn_block *b, float *s, const int n_row) {
     for (int j = 0; j < ATTN_BLOCK; j += LINE) {
@@ -34,7 +42,7 @@ INLINE void scores(const struct attn_block *b, float *s, const int n_row) {
         for (int64_t i = 0; i < b->d; i++, k += ATTN_BLOCK, q += ATTN_ROWS) {
             vf x[NV];
             SIMD_UNROLL
-            for (int c = 0; c < NV; c++) x[c] = vf_load(k + c * VF_N);
+            for (int c = 0; c < NV; c++) x[c] = in_register(vf_load(k + c * VF_N));
             SIMD_UNROLL
             for (int r = 0; r < n_row; r++) {
                 const vf y = vf_set1(q[r]);
@@ -50,9 +58,23 @@ INLINE void scores(const struct attn_block *b, float *s, const int n_row) {
     }
 }
 
-// o[r][i0 .. i0 + nv vectors) = sum of p[r][j] * v[j], sequentially along j0 <= j < j1.
-INLINE void values_line(const struct attn_block *b, const float *p, float *o, int64_t i0, int j0, int j1, const int n_row,
-                        const int nv) {
+// How a block's values enter the state of each row: o = old * o + new * values, or just the values if it is the row's first block.
+enum entry { SKIP, FIRST, MERGE };
+
+struct merging {
+    float m[ATTN_PAD], l[ATTN_PAD];      // of the block
+    float old[ATTN_PAD], new[ATTN_PAD];  // factors
+    enum entry entry[ATTN_ROWS];
+};
+
+INLINE void enter(float *o, vf values, const struct merging *g, int r) {
+    if (g->entry[r] == MERGE) vf_store(o, vf_fma(values, vf_set1(g->new[r]), vf_mul(vf_load(o), vf_set1(g->old[r]))));
+    else if (g->entry[r] == FIRST) vf_store(o, values);
+}
+
+// nv vectors of each row's values from i0 on: the sum of p[r][j] * v[j], sequentially along j0 <= j < j1.
+INLINE void values_line(const struct attn_block *b, const struct merging *g, const float *p, int64_t i0, int j0, int j1,
+                        const int n_row, const int nv) {
     vf acc[ATTN_ROWS][NV];
     SIMD_UNROLL
     for (int r = 0; r < n_row; r++) {
@@ -63,7 +85,7 @@ INLINE void values_line(const struct attn_block *b, const float *p, float *o, in
     for (int j = j0; j < j1; j++, v += b->dvp) {
         vf x[NV];
         SIMD_UNROLL
-        for (int c = 0; c < nv; c++) x[c] = vf_load(v + c * VF_N);
+        for (int c = 0; c < nv; c++) x[c] = in_register(vf_load(v + c * VF_N));
         SIMD_UNROLL
         for (int r = 0; r < n_row; r++) {
             const vf y = vf_set1(p[r * ATTN_BLOCK + j]);
@@ -73,28 +95,30 @@ INLINE void values_line(const struct attn_block *b, const float *p, float *o, in
     }
     SIMD_UNROLL
     for (int r = 0; r < n_row; r++) {
+        float *o = b->state.o + r * b->dvp + i0;
         SIMD_UNROLL
-        for (int c = 0; c < nv; c++) vf_store(o + r * b->dvp + i0 + c * VF_N, acc[r][c]);
+        for (int c = 0; c < nv; c++) enter(o + c * VF_N, acc[r][c], g, r);
     }
 }
 
-INLINE void values(const struct attn_block *b, const float *p, float *o, int j0, int j1, const int n_row) {
+INLINE void values(const struct attn_block *b, const struct merging *g, const float *p, int j0, int j1, const int n_row) {
     int64_t i = 0;
-    for (; i + LINE <= b->dvp; i += LINE) values_line(b, p, o, i, j0, j1, n_row, NV);
-#if LINE > ATTN_PAD
-    for (; i < b->dvp; i += ATTN_PAD) values_line(b, p, o, i, j0, j1, n_row, ATTN_PAD / VF_N);
+    for (; i + LINE <= b->dvp; i += LINE) values_line(b, g, p, i, j0, j1, n_row, NV);
+#if NV * VF_N > 16
+    for (; i < b->dvp; i += ATTN_PAD) values_line(b, g, p, i, j0, j1, n_row, ATTN_PAD / VF_N);
 #endif
 }
 
-// The same for one row where values of positions that it does not see may not be touched.
-static void values_careful(const struct attn_block *b, const float *p, float *o, uint64_t visible) {
+// The same for row r where values of positions that it does not see may not be touched.
+static void values_careful(const struct attn_block *b, const struct merging *g, const float *p, int r) {
+    float *o = b->state.o + r * b->dvp;
     for (int64_t i = 0; i < b->dvp; i += VF_N) {
         vf acc = vf_set1(0.0f);
-        for (uint64_t left = visible; left; left &= left - 1) {
+        for (uint64_t left = b->visible[r]; left; left &= left - 1) {
             const int j = __builtin_ctzll(left);
-            acc = vf_fma(vf_set1(p[j]), vf_load(b->v + j * b->dvp + i), acc);
+            acc = vf_fma(vf_set1(p[r * ATTN_BLOCK + j]), vf_load(b->v + j * b->dvp + i), acc);
         }
-        vf_store(o + i, acc);
+        enter(o + i, acc, g, r);
     }
 }
 
@@ -111,32 +135,87 @@ static inline vm mask_of(uint64_t bits, int j) {
 enum { VECS = ATTN_BLOCK / VF_N };
 
 // Scores become weights exp(score - m) in place; their sum goes to *l. m is -inf when nothing is visible.
-static float softmax(float *s, uint64_t visible, const float *bias, float slope, const struct attn_block *b, float *l) {
+INLINE float softmax(float *s, uint64_t visible, const float *bias, float slope, const struct attn_block *b, float *l) {
     const vf scale = vf_set1(b->scale), none = vf_set1(-INFINITY);
     vf top = none, x[VECS];
-    for (int c = 0; c < VECS; c++) {
-        vf y = vf_mul(vf_load(s + c * VF_N), scale);
-        if (b->cap > 0.0f) y = vf_mul(vf_set1(b->cap), vf_tanh(y));
-        if (bias) y = vf_fma(vf_set1(slope), vf_load(bias + c * VF_N), y);
-        x[c] = vf_sel(mask_of(visible, c * VF_N), y, none);
-        top = vf_max(top, x[c]);
+    SIMD_UNROLL
+    for (int c = 0; c < VECS; c++) x[c] = vf_mul(vf_load(s + c * VF_N), scale);
+    if (b->cap > 0.0f)
+        for (int c = 0; c < VECS; c++) x[c] = vf_mul(vf_set1(b->cap), vf_tanh(x[c]));
+    if (bias) {
+        SIMD_UNROLL
+        for (int c = 0; c < VECS; c++) x[c] = vf_fma(vf_set1(slope), vf_load(bias + c * VF_N), x[c]);
     }
+    if (visible != ~0ull) {
+        SIMD_UNROLL
+        for (int c = 0; c < VECS; c++) x[c] = vf_sel(mask_of(visible, c * VF_N), x[c], none);
+    }
+    SIMD_UNROLL
+    for (int c = 0; c < VECS; c++) top = vf_max(top, x[c]);
     float m = vf_hmax(top);
     const vf shift = vf_set1(m == -INFINITY ? 0.0f : m);  // all -inf: weights 0; a NaN among them still shows
+    SIMD_UNROLL
     for (int c = 0; c < VECS; c++) {
-        x[c] = vf_exp(vf_sub(x[c], shift));
+        x[c] = vf_exp_neg(vf_sub(x[c], shift));
         vf_store(s + c * VF_N, x[c]);
     }
-    for (int h = VECS / 2; h > 0; h /= 2)
+    SIMD_UNROLL
+    for (int h = VECS / 2; h > 0; h /= 2) {
+        SIMD_UNROLL
         for (int c = 0; c < h; c++) x[c] = vf_add(x[c], x[c + h]);
+    }
     *l = vf_hsum(x[0]);
     if (m == -INFINITY && *l != 0.0f) m = 0.0f;
     return m;
 }
 
+// State (m, l) of a row and those of a later part (mb, lb): the factors of the two, and the merged state.
+INLINE void merge_sums(vf *m, vf *l, vf mb, vf lb, vf *old, vf *new) {
+    const vf top = vf_max(*m, mb);
+    *old = vf_exp_neg(vf_sub(*m, top));
+    *new = vf_exp_neg(vf_sub(mb, top));
+    *l = vf_fma(lb, *new, vf_mul(*l, *old));
+    *m = top;
+}
+
+INLINE void plan_merge(struct merging *g, const struct attn_state *t, const int n_row) {
+    float m[ATTN_PAD] = {0}, l[ATTN_PAD] = {0};
+    for (int r = 0; r < n_row; r++) {
+        g->entry[r] = g->m[r] == -INFINITY ? SKIP : t->m[r] == -INFINITY ? FIRST : MERGE;
+        m[r] = t->m[r], l[r] = t->l[r];
+    }
+    for (int r = 0; r < n_row; r += VF_N) {
+        vf xm = vf_load(m + r), xl = vf_load(l + r), old, new;
+        merge_sums(&xm, &xl, vf_load(g->m + r), vf_load(g->l + r), &old, &new);
+        vf_store(m + r, xm), vf_store(l + r, xl), vf_store(g->old + r, old), vf_store(g->new + r, new);
+    }
+    for (int r = 0; r < n_row; r++) {
+        if (g->entry[r] == MERGE) t->m[r] = m[r], t->l[r] = l[r];
+        if (g->entry[r] == FIRST) t->m[r] = g->m[r], t->l[r] = g->l[r];
+    }
+}
+
+INLINE void block_rows(const struct attn_block *b, const int n_row) {
+    float *s = b->work;
+    struct merging g = {.m = {0}};
+    uint64_t any = 0;
+    scores(b, s, n_row);
+    for (int r = 0; r < n_row; r++) {
+        g.m[r] = softmax(s + r * ATTN_BLOCK, b->visible[r], b->bias[r], b->slope[r], b, &g.l[r]);
+        any |= b->visible[r];
+    }
+    if (!any) return;
+    plan_merge(&g, &b->state, n_row);
+    if (b->careful) {
+        for (int r = 0; r < n_row; r++) values_careful(b, &g, s, r);
+    } else {
+        values(b, &g, s, __builtin_ctzll(any), ATTN_BLOCK - __builtin_clzll(any), n_row);
+    }
+}
+
 static float exp1(float x) {
     float y[VF_N];
-    vf_store(y, vf_exp(vf_set1(x)));
+    vf_store(y, vf_exp_neg(vf_set1(x)));
     return y[0];
 }
 
@@ -148,31 +227,14 @@ static void merge(float *m, float *l, float *o, float mb, float lb, const float 
         memcpy(o, ob, (size_t) dvp * sizeof(float));
         return;
     }
-    const float top = *m > mb ? *m : mb;
-    const float a = exp1(*m - top), c = exp1(mb - top);
-    *l = __builtin_fmaf(lb, c, *l * a);
-    *m = top;
-    const vf va = vf_set1(a), vc = vf_set1(c);
-    for (int64_t i = 0; i < dvp; i += VF_N) vf_store(o + i, vf_fma(vf_load(ob + i), vc, vf_mul(vf_load(o + i), va)));
-}
-
-INLINE void block_rows(const struct attn_block *b, const int n_row) {
-    float *s = b->work, *o = b->work + ATTN_ROWS * ATTN_BLOCK;
-    float m[ATTN_ROWS], l[ATTN_ROWS];
-    uint64_t any = 0;
-    scores(b, s, n_row);
-    for (int r = 0; r < n_row; r++) {
-        m[r] = softmax(s + r * ATTN_BLOCK, b->visible[r], b->bias ? b->bias[r] : 0, b->slope[r], b, &l[r]);
-        any |= b->visible[r];
-    }
-    if (!any) return;
-    if (b->careful) {
-        for (int r = 0; r < n_row; r++) values_careful(b, s + r * ATTN_BLOCK, o + r * b->dvp, b->visible[r]);
-    } else {
-        values(b, s, o, __builtin_ctzll(any), ATTN_BLOCK - __builtin_clzll(any), n_row);
-    }
-    const struct attn_state *t = &b->state;
-    for (int r = 0; r < n_row; r++) merge(&t->m[r], &t->l[r], t->o + r * b->dvp, m[r], l[r], o + r * b->dvp, b->dvp);
+    vf xm = vf_set1(*m), xl = vf_set1(*l), old, new;
+    merge_sums(&xm, &xl, vf_set1(mb), vf_set1(lb), &old, &new);
+    float t[VF_N];
+    vf_store(t, xm);
+    *m = t[0];
+    vf_store(t, xl);
+    *l = t[0];
+    for (int64_t i = 0; i < dvp; i += VF_N) vf_store(o + i, vf_fma(vf_load(ob + i), new, vf_mul(vf_load(o + i), old)));
 }
 
 static void block(const struct attn_block *b) {
@@ -282,7 +344,7 @@ static uint64_t mask_f32(const float *mask, int n, float *out, bool *bias) {
     return seen;
 }
 
-static bool finite(const float *x, int64_t n) {
+static bool all_finite(const float *x, int64_t n) {
     vf acc = vf_set1(0.0f);
     for (int64_t i = 0; i < n; i += VF_N) acc = vf_fma(vf_load(x + i), vf_set1(0.0f), acc);
     return !vm_any(vf_isnan(acc));
@@ -305,4 +367,4 @@ static void finish(float m, float l, const float *o, float sink, float *dst, int
     if (i < dv) vf_store_n(dst + i, vf_mul(vf_load(o + i), by), (int) (dv - i));
 }
 
-const struct kern_attn ISA_SYM(kern_attn) = {block, transpose, mask_f16, mask_f32, finite, merge, finish};
+const struct kern_attn ISA_SYM(kern_attn) = {block, transpose, mask_f16, mask_f32, all_finite, merge, finish};

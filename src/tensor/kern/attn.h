@@ -26,11 +26,11 @@ struct attn_block {
     int64_t d, dvp;            // dvp: value size padded to a multiple of ATTN_PAD
     int n_row;                 // 1..ATTN_ROWS
     const uint64_t *visible;   // [n_row] bit p: the row sees position p of the block
-    const float *const *bias;  // [n_row] added to the scores after multiplication with slope, or NULL; each [64]
+    const float *const *bias;  // [n_row] each [64], or NULL for none: slope * bias is added to the scores
     const float *slope;        // [n_row]
     float scale, cap;          // score = scale * q.k, or cap * tanh(scale * q.k) when cap > 0 (scale is then already divided by it)
     bool careful;              // values of positions that some row does not see may be inf or NaN: leave them out one by one
-    float *work;               // ATTN_ROWS * (64 + dvp) floats
+    float *work;               // ATTN_ROWS * 64 floats
     struct attn_state state;   // of the tile's rows, merged into
 };
 

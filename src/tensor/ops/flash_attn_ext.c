@@ -4,7 +4,7 @@
 
 #include "type/type.h"
 
-#include <limits.h>
+#include <string.h>
 
 static const char *type_name(const struct ggml_tensor *t) { return ggml_type_name(t->type); }
 

@@ -8,6 +8,7 @@
 #include "ops/flash_attn_int.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "kern/attn.h"
 #include "type/type.h"
@@ -144,12 +145,12 @@ static struct run run_begin(const struct plan *p, struct task *task, float *mem,
     r.raw = take(mem, &n, ATTN_BLOCK * p->ld);
     r.k = take(mem, &n, ATTN_BLOCK * p->d);
     r.v = take(mem, &n, ATTN_BLOCK * p->dvp);
-    r.work = take(mem, &n, ATTN_ROWS * (ATTN_BLOCK + p->dvp));
+    r.work = take(mem, &n, ATTN_ROWS * ATTN_BLOCK);
     r.stripe.o = take(mem, &n, rows * p->dvp);
     r.total.o = take(mem, &n, rows * p->dvp);
     r.bias = take(mem, &n, rows * ATTN_BLOCK);
-    r.visible = (uint64_t *) (void *) take(mem, &n, rows * (int64_t) (sizeof(uint64_t) / sizeof(float)));
-    r.row_bias = (const float **) (void *) take(mem, &n, rows * (int64_t) (sizeof(float *) / sizeof(float)));
+    r.visible = (uint64_t *) (void *) take(mem, &n, 2 * rows);
+    r.row_bias = (const float **) (void *) take(mem, &n, 2 * rows);
     r.slope = take(mem, &n, rows);
     r.stripe.m = take(mem, &n, rows);
     r.stripe.l = take(mem, &n, rows);

@@ -93,12 +93,7 @@ static inline vi vi_load_n(const int32_t *p, int n) { return _mm512_maskz_loadu_
 static inline void vi_store_n(int32_t *p, vi v, int n) { _mm512_mask_storeu_epi32(p, avx512_mask(n), v); }
 static inline vf vf_from_vi(vi a) { return _mm512_cvtepi32_ps(a); }
 
-static inline vf vf_scale2(vf a, vi n) {
-    const vi h = _mm512_srai_epi32(n, 1), bias = _mm512_set1_epi32(127);
-    const vf s1 = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(h, bias), 23));
-    const vf s2 = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_sub_epi32(n, h), bias), 23));
-    return _mm512_mul_ps(_mm512_mul_ps(a, s1), s2);
-}
+static inline vf vf_scale2(vf a, vi n) { return _mm512_scalef_ps(a, _mm512_cvtepi32_ps(n)); }
 static inline void vf_load2(const float *p, vf *a, vf *b) {
     const vf x = _mm512_loadu_ps(p), y = _mm512_loadu_ps(p + 16);
     const vi even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);

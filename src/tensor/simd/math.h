@@ -17,14 +17,8 @@
 
 // ---- exponentials -----------------------------------------------------------------------------------------------
 
-// exp(x + lo) = p * 2^n with p in [0.7, 1.42]; x in [-126, 89] or NaN (then p is NaN), |lo| tiny beside 1.
-static inline vf vf_exp_parts(vf x, vf lo, vi *n) {
-    const vf magic = vf_set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer, which its low bits then hold
-    const vf t = vf_fma(x, vf_set1(1.44269504f), magic);
-    const vf k = vf_sub(t, magic);
-    *n = vi_sub(vf_bits(t), vf_bits(magic));
-    vf r = vf_fnma(k, vf_set1(0x1.62e430p-1f), x);
-    r = vf_add(vf_fnma(k, vf_set1(-0x1.05c610p-29f), r), lo);
+// exp(r) for |r| <= ln 2 / 2.
+static inline vf vf_exp_poly(vf r) {
     vf q = vf_set1(0x1.6a244ep-10f);
     q = vf_fma(q, r, vf_set1(0x1.1239e2p-7f));
     q = vf_fma(q, r, vf_set1(0x1.5558f2p-5f));
@@ -33,11 +27,31 @@ static inline vf vf_exp_parts(vf x, vf lo, vi *n) {
     return vf_add(vf_fma(vf_mul(r, r), q, r), vf_set1(1.0f));
 }
 
+// exp(x + lo) = p * 2^n with p in [0.7, 1.42]; x in [-126, 89] or NaN (then p is NaN), |lo| tiny beside 1.
+static inline vf vf_exp_parts(vf x, vf lo, vi *n) {
+    const vf magic = vf_set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer, which its low bits then hold
+    const vf t = vf_fma(x, vf_set1(1.44269504f), magic);
+    const vf k = vf_sub(t, magic);
+    *n = vi_sub(vf_bits(t), vf_bits(magic));
+    vf r = vf_fnma(k, vf_set1(0x1.62e430p-1f), x);
+    return vf_exp_poly(vf_add(vf_fnma(k, vf_set1(-0x1.05c610p-29f), r), lo));
+}
+
 static inline vf vf_exp(vf x) {
     vi n;
     const vf c = vf_min(vf_set1(89.0f), vf_max(vf_set1(-105.0f), x));  // beyond: infinity and zero all the same
     const vf p = vf_exp_parts(c, vf_set1(0.0f), &n);
     return vf_scale2(p, n);
+}
+
+// The same values for x <= 0 or NaN, in fewer steps: what softmax needs.
+static inline vf vf_exp_neg(vf x) {
+    const vf magic = vf_set1(12582912.0f);
+    const vf c = vf_max(vf_set1(-105.0f), x);
+    const vf t = vf_fma(c, vf_set1(1.44269504f), magic);
+    const vf k = vf_sub(t, magic);
+    const vf r = vf_fnma(k, vf_set1(-0x1.05c610p-29f), vf_fnma(k, vf_set1(0x1.62e430p-1f), c));
+    return vf_scale2(vf_exp_poly(r), vi_sub(vf_bits(t), vf_bits(magic)));
 }
 
 static inline vf vf_expm1(vf x) {
