@@ -30,7 +30,18 @@ struct ggml_cgraph {
     struct tensor_set visited;
     enum graph_order order;
     uint64_t uid;                     // changes whenever the content changes; equal uid means same graph
+    uint8_t *cursor;                  // [size] scratch of the walk: next source of each node on its stack
+    char *failure;                    // [GRAPH_FAILURE_SIZE] why the graph cannot be computed, "" if it can
 };
+
+#define GRAPH_FAILURE_SIZE 256
+
+// Marks the graph as one that computes to FAILED, with the sentence of the last error; the first mark stays.
+void graph_set_failed(struct ggml_cgraph *g);
+// Gives the graph a new uid; whoever changes its arrays calls this.
+void graph_touch(struct ggml_cgraph *g);
+// Number of uses of a tensor by the graph's nodes; 0 if it is not part of it.
+int graph_use_count(const struct ggml_cgraph *g, const struct ggml_tensor *t);
 
 // A copy of the range [i0, i1) of nodes that shares g's arrays; has no leafs and no gradients of its own.
 struct ggml_cgraph graph_view(struct ggml_cgraph *g, int i0, int i1);
@@ -41,6 +52,12 @@ struct ggml_tensor *tensor_error(void);
 // New tensor in ctx (view_src may be NULL). NULL-safe against the error tensor: gives it back.
 struct ggml_tensor *tensor_new(struct ggml_context *ctx, enum ggml_type type, int n_dims, const int64_t *ne,
                                struct ggml_tensor *view_src, size_t view_offs);
+
+// Sets the name to a, b and c joined (NULL ends the list), cut to fit: building graphs formats many names, and printf is
+// a third of the time it takes.
+void tensor_name_from(struct ggml_tensor *t, const char *a, const char *b, const char *c);
+// The same with a number >= 0: "node_17".
+void tensor_name_number(struct ggml_tensor *t, const char *prefix, int number);
 
 // op_params as integers and floats; i counts 4-byte words.
 static inline int32_t tensor_param_i32(const struct ggml_tensor *t, int i) { return t->op_params[i]; }

@@ -2,6 +2,7 @@
 #include "kern/isa.h"
 #include "base/cpu.h"
 #include "base/env.h"
+#include "base/global.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static const char *const names[ISA_COUNT] = {
 #undef ISA_LEVEL
 };
 
-static _Atomic int active = -1;
+
 
 const char *isa_name(enum isa level) { return (unsigned) level < ISA_COUNT ? names[level] : "unknown"; }
 
@@ -20,7 +21,7 @@ int isa_available(enum isa level) { return (unsigned) level < ISA_COUNT && cpu_h
 
 int isa_pin(enum isa level) {
     if (!isa_available(level)) return 0;
-    atomic_store(&active, (int) level);
+    atomic_store(&global.isa_level, (int) level);
     return 1;
 }
 
@@ -36,10 +37,10 @@ static int choose(void) {
 }
 
 enum isa isa_active(void) {
-    int level = atomic_load_explicit(&active, memory_order_relaxed);
+    int level = atomic_load_explicit(&global.isa_level, memory_order_relaxed);
     if (level < 0) {
         level = choose();
-        atomic_store(&active, level);
+        atomic_store(&global.isa_level, level);
     }
     return (enum isa) level;
 }

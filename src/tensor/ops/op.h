@@ -7,20 +7,20 @@
 
 #include "graph/graph.h"
 
-struct team;
+struct crew;  // ops/crew.h
 
 // What one thread of a team needs to compute its part of a node.
 struct task {
     int ith, nth;        // this thread, of so many
     void *work;          // scratch shared by all threads of the node, 64-byte aligned
     size_t work_bytes;   // at least what scratch() asked for
-    struct team *team;
+    struct crew *crew;   // what the threads of a node share
 };
 
 // All threads of the node wait here for each other.
 void task_barrier(struct task *k);
 // Next unclaimed index of this node's shared counter (0, 1, 2, ...), for chunked work; the counter is reset before each
-// node, and by task_rewind, which all threads must call (it contains two barriers).
+// node, and by task_rewind, which all threads must call (it is a barrier, too).
 int64_t task_next(struct task *k);
 void task_rewind(struct task *k);
 // The data was bad (row index out of range): nothing is written, the graph's status becomes FAILED with this sentence.
@@ -60,6 +60,8 @@ struct op {
     // The computation; every thread of the team calls it. Must not fail, allocate, log or lock. NULL for views.
     void (*run)(struct task *k, struct ggml_tensor *t);
     // Threads that can be of use (1 for tiny work); NULL means any number.
+    // Must depend on the shape alone, be cheap (every thread asks) and give the same to all. Two nodes in a row that need one
+    // thread run without a barrier between them.
     int (*threads)(const struct ggml_tensor *t, int n_threads);
     // Adds t's gradient to its sources' gradients; NULL means not differentiable.
     enum err (*backward)(struct backward *b, struct ggml_tensor *t);

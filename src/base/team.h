@@ -1,0 +1,45 @@
+// A team of threads that works on one thing at a time. The calling thread is member 0; the others sleep between runs
+// (after a brief spin, so that runs in quick succession find them awake) and are woken once per run.
+#pragma once
+
+#include "base/err.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct team;
+
+struct team_params {
+    int n_threads;             // members, the caller included; 1 .. 512
+    uint32_t poll;             // 0 .. 100: how long members spin before they sleep; 0 sleeps at once
+    const bool *cpumask;       // [512] processors that members may use, or NULL: as the caller
+    bool strict_cpu;           // one processor of the mask per member
+    enum ggml_sched_priority priority;
+};
+
+// NULL when a thread cannot be made; the sentence is recorded.
+struct team *team_new(const struct team_params *p);
+void team_free(struct team *t);  // NULL-safe; not while a run is in progress
+int team_size(const struct team *t);
+// Add members until there are n. Not while a run is in progress. On failure it keeps those it has.
+MUST_USE enum err team_grow(struct team *t, int n);
+// Idle members go to sleep without spinning until told otherwise.
+void team_set_poll(struct team *t, uint32_t poll);
+uint32_t team_poll(const struct team *t);
+// True if the team was made by another process: after fork() its other members do not exist.
+bool team_is_orphan(const struct team *t);
+
+// fn(ith, n, arg) on members 0 .. n-1, n <= team_size; returns when all are done.
+void team_run(struct team *t, int n, void (*fn)(int ith, int nth, void *arg), void *arg);
+
+// A meeting point of n threads. Waiters spin briefly, then sleep. The last to arrive runs `last` (may be NULL) before it
+// releases the others.
+struct barrier {
+    _Alignas(64) _Atomic uint32_t arrived;
+    _Alignas(64) _Atomic uint32_t turn;  // bumped at each release
+    _Atomic uint32_t sleepers;
+};
+void barrier_wait(struct barrier *b, uint32_t n, int spin, void (*last)(void *), void *arg);
+// How many rounds the members of t should spin: few when there are more members than processors.
+int team_spin(const struct team *t);

@@ -1,0 +1,164 @@
+// Running a graph. All threads walk the list of nodes together and meet after each one, but nodes that one thread can do
+// alone are done by member 0, and between two of those nobody waits. The team is woken once per graph, and not at all if
+// no node needs it. Nothing here depends on how many threads there are but the time.
+#include "backend/cpu/cpu.h"
+#include "base/global.h"
+#include "ops/crew.h"
+
+#include <string.h>
+
+struct run {
+    struct crew crew;          // first: it is the most strictly aligned
+    struct barrier gate;       // between nodes, all members
+    struct ggml_cgraph *g;
+    struct ggml_cplan *plan;
+    void *work;
+    size_t work_bytes;
+    _Atomic bool aborted;      // the callback said so
+    bool stop;                 // written by the last member at the gate, read by all behind it
+};
+
+static bool ended(struct run *r) {
+    return atomic_load_explicit(&r->aborted, memory_order_relaxed) ||
+           atomic_load_explicit(&r->crew.failing, memory_order_relaxed);
+}
+
+static void open_gate(void *arg) {
+    struct run *r = arg;
+    r->stop = ended(r);
+    atomic_store_explicit(&r->crew.next, 0, memory_order_relaxed);
+}
+
+// Index of the next node from i on that runs, n_nodes if none; its thread count goes to *n.
+static int next_node(const struct ggml_cgraph *g, int i, int nth, int *n) {
+    for (; i < g->n_nodes; i++) {
+        const struct op *op = op_get(g->nodes[i]->op);
+        if (!cpu_node_runs(op, g->nodes[i])) continue;
+        *n = cpu_node_threads(op, g->nodes[i], nth);
+        return i;
+    }
+    *n = 1;
+    return g->n_nodes;
+}
+
+static void run_node(struct run *r, struct ggml_tensor *t, int ith, int n) {
+    if (n == 1) atomic_store_explicit(&r->crew.next, 0, memory_order_relaxed);
+    struct task k = {.ith = ith, .nth = n, .work = r->work, .work_bytes = r->work_bytes, .crew = &r->crew};
+    op_get(t->op)->run(&k, t);
+    const struct ggml_cplan *p = r->plan;
+    if (ith == 0 && p->abort_callback && p->abort_callback(p->abort_callback_data)) atomic_store(&r->aborted, true);
+}
+
+static void member(int ith, int nth, void *arg) {
+    struct run *r = arg;
+    int n, n_next;
+    for (int i = next_node(r->g, 0, nth, &n), j; i < r->g->n_nodes; i = j, n = n_next) {
+        // Alone, member 0 may find that the run has ended; it then does nothing more, but still goes to the next gate.
+        if (ith < n && !(n == 1 && ended(r))) run_node(r, r->g->nodes[i], ith, n);
+        j = next_node(r->g, i + 1, nth, &n_next);
+        if (nth == 1) {
+            if (ended(r)) return;
+        } else if (j < r->g->n_nodes && (n > 1 || n_next > 1)) {
+            barrier_wait(&r->gate, (uint32_t) nth, r->crew.spin, open_gate, r);
+            if (r->stop) return;
+        }
+    }
+}
+
+// The default team belongs to whoever takes it out of its place; a second taker makes one of its own.
+static struct team *take_team(int n) {
+    struct team *t = atomic_exchange(&global.default_team, NULL);
+    if (t && team_is_orphan(t)) {  // after fork(): its threads stayed behind
+        team_free(t);
+        t = NULL;
+    }
+    if (!t) t = team_new(&(struct team_params){.n_threads = n, .poll = 50});
+    if (t && team_size(t) < n && team_grow(t, n) != ERR_OK) ggml_clear_error();  // fewer threads give the same result
+    return t;
+}
+
+static void give_team(struct team *t) {
+    struct team *none = NULL;
+    if (!atomic_compare_exchange_strong(&global.default_team, &none, t)) team_free(t);
+}
+
+static void run_on_team(struct run *r, int n) {
+    struct ggml_threadpool *pool = r->plan->threadpool;
+    struct team *t = pool ? pool->team : take_team(n);
+    if (!t) {  // no thread could be made: alone it takes longer, that is all
+        member(0, 1, r);
+        return;
+    }
+    if (pool && atomic_exchange(&pool->paused, false)) team_set_poll(t, pool->params.poll);
+    if (n > team_size(t)) n = team_size(t);
+    r->crew.spin = team_spin(t);
+    team_run(t, n, member, r);
+    if (!pool) give_team(t);
+}
+
+// Threads that the busiest node can use, 0 if there is nothing to run; -1 (sentence recorded) if a node cannot be run.
+static int survey(const struct ggml_cgraph *g, int n_threads) {
+    int most = 0;
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct ggml_tensor *t = g->nodes[i];
+        const struct op *op = op_get(t->op);
+        if (!op) {
+            (void) err_set(ERR_UNSUPPORTED, "%s: there is no operation %d in this build", t->name, (int) t->op);
+            return -1;
+        }
+        if (!cpu_node_runs(op, t)) continue;
+        bool there = t->data != NULL;
+        for (int k = 0; k < GGML_MAX_SRC && t->src[k]; k++) there &= t->src[k]->data || ggml_is_empty(t->src[k]);
+        if (!there) {
+            (void) err_set(ERR_INVALID, "%s (%s): it or one of its sources has no memory; allocate the graph first", t->name,
+                           ggml_op_desc(t));
+            return -1;
+        }
+        const int n = cpu_node_threads(op, t, n_threads);
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+enum ggml_status cpu_graph_compute(struct ggml_cgraph *g, struct ggml_cplan *plan) {
+    const int n = survey(g, plan->n_threads);
+    if (n < 0) return GGML_STATUS_FAILED;
+    struct run r = {.g = g, .plan = plan};
+    if (plan->work_data) {
+        r.work = (void *) GGML_PAD((uintptr_t) plan->work_data, (uintptr_t) 64);
+        r.work_bytes = plan->work_size > 64 ? plan->work_size - 64 : 0;
+    }
+    if (n == 1) member(0, 1, &r);
+    if (n > 1) run_on_team(&r, n);
+    if (atomic_load(&r.crew.failing)) {
+        (void) err_set(ERR_INVALID, "%s", r.crew.failure);
+        return GGML_STATUS_FAILED;
+    }
+    return atomic_load(&r.aborted) ? GGML_STATUS_ABORTED : GGML_STATUS_SUCCESS;
+}
+
+enum ggml_status ggml_graph_compute(struct ggml_cgraph *cgraph, struct ggml_cplan *cplan) {
+    if (!cgraph || !cplan) {
+        (void) err_set(ERR_INVALID, "ggml_graph_compute: no %s given (NULL)", cgraph ? "plan" : "graph");
+        return GGML_STATUS_FAILED;
+    }
+    if (cgraph->failure[0]) {
+        (void) err_set(ERR_INVALID, "%s", cgraph->failure);
+        return GGML_STATUS_FAILED;
+    }
+    if (cplan->n_threads < 1 || (cplan->work_size > 0 && !cplan->work_data)) {
+        (void) err_set(ERR_INVALID, "ggml_graph_compute: the plan has %d threads and %zu bytes of work memory%s", cplan->n_threads,
+                       cplan->work_size, cplan->work_data ? "" : ", which is not there (work_data is NULL)");
+        return GGML_STATUS_FAILED;
+    }
+    return cpu_graph_compute(cgraph, cplan);
+}
+
+enum ggml_status ggml_graph_compute_with_ctx(struct ggml_context *ctx, struct ggml_cgraph *cgraph, int n_threads) {
+    struct ggml_cplan plan = ggml_graph_plan(cgraph, n_threads, NULL);
+    if (plan.work_size > 0) {
+        plan.work_data = ggml_new_buffer(ctx, plan.work_size);
+        if (!plan.work_data) return GGML_STATUS_ALLOC_FAILED;
+    }
+    return ggml_graph_compute(cgraph, &plan);
+}

@@ -1,0 +1,22 @@
+// The CPU executor: what the CPU device, the tests and the files of this folder share.
+#pragma once
+
+#include "ggml-cpu.h"
+#include "base/team.h"
+#include "graph/graph.h"
+
+struct ggml_threadpool {
+    struct team *team;
+    struct ggml_threadpool_params params;
+    _Atomic bool paused;
+};
+
+// ggml_graph_compute without the checks of the public call: runs the nodes that are marked to be computed.
+// g: allocated; plan: from ggml_graph_plan for the same graph, with work_data set where work_size is not 0.
+enum ggml_status cpu_graph_compute(struct ggml_cgraph *g, struct ggml_cplan *plan);
+
+struct op;
+// Threads that node t gets when n are there.
+int cpu_node_threads(const struct op *op, const struct ggml_tensor *t, int n);
+// Whether node t has anything to run.
+bool cpu_node_runs(const struct op *op, const struct ggml_tensor *t);

@@ -1,0 +1,32 @@
+// Planning a graph for the CPU: how many threads can be of use, and the scratch memory of the neediest node.
+#include "backend/cpu/cpu.h"
+#include "ops/op.h"
+
+int cpu_node_threads(const struct op *op, const struct ggml_tensor *t, int n) {
+    if (n <= 1 || !op->threads) return n;
+    const int useful = op->threads(t, n);
+    return useful < 1 ? 1 : useful < n ? useful : n;
+}
+
+bool cpu_node_runs(const struct op *op, const struct ggml_tensor *t) {
+    return op->run && (t->flags & GGML_TENSOR_FLAG_COMPUTE) && !ggml_is_empty(t);
+}
+
+struct ggml_cplan ggml_graph_plan(const struct ggml_cgraph *cgraph, int n_threads, struct ggml_threadpool *threadpool) {
+    struct ggml_cplan plan = {.n_threads = 1, .threadpool = threadpool};
+    if (!cgraph) return plan;
+    if (threadpool && (n_threads <= 0 || n_threads > team_size(threadpool->team))) n_threads = team_size(threadpool->team);
+    if (n_threads <= 0) n_threads = ggml_cpu_default_threads();
+    if (n_threads > GGML_MAX_N_THREADS) n_threads = GGML_MAX_N_THREADS;
+    for (int i = 0; i < cgraph->n_nodes; i++) {
+        const struct ggml_tensor *t = cgraph->nodes[i];
+        const struct op *op = op_get(t->op);
+        if (!op || !cpu_node_runs(op, t)) continue;
+        const int n = cpu_node_threads(op, t, n_threads);
+        if (n > plan.n_threads) plan.n_threads = n;
+        const size_t bytes = op->scratch ? op->scratch(t, n) : 0;
+        if (bytes > plan.work_size) plan.work_size = bytes;
+    }
+    if (plan.work_size > 0) plan.work_size += 64;  // the caller's memory may begin anywhere, scratch is aligned to 64
+    return plan;
+}

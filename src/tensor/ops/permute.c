@@ -1,0 +1,40 @@
+// PERMUTE: the same memory with dimension i of the source at position axis_i of the result.
+#include "ops/op.h"
+
+#include <string.h>
+
+static enum err check(const int32_t *axis) {
+    unsigned seen = 0;
+    for (int i = 0; i < GGML_MAX_DIMS; i++) {
+        if (axis[i] >= 0 && axis[i] < GGML_MAX_DIMS) seen |= 1u << axis[i];
+    }
+    if (seen == 0xf) return ERR_OK;
+    return err_set(ERR_INVALID, "permute: axes (%d, %d, %d, %d) are not the numbers 0 to 3 in some order", (int) axis[0],
+                   (int) axis[1], (int) axis[2], (int) axis[3]);
+}
+
+static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
+    TRY(check(t->op_params));
+    shape->type = t->src[0]->type;
+    for (int i = 0; i < GGML_MAX_DIMS; i++) shape->ne[t->op_params[i]] = t->src[0]->ne[i];
+    return ERR_OK;
+}
+
+struct ggml_tensor *ggml_permute(struct ggml_context *ctx, struct ggml_tensor *a, int axis0, int axis1, int axis2, int axis3) {
+    const int32_t axis[GGML_MAX_DIMS] = {axis0, axis1, axis2, axis3};
+    if (check(axis) != ERR_OK) return tensor_error();
+    struct ggml_tensor *t = ggml_view_tensor(ctx, a);
+    if (ggml_is_error(t)) return t;
+    tensor_name_from(t, a->name, " (permuted)", NULL);
+    for (int i = 0; i < GGML_MAX_DIMS; i++) {
+        t->ne[axis[i]] = a->ne[i];
+        t->nb[axis[i]] = a->nb[i];
+    }
+    t->op = GGML_OP_PERMUTE;
+    memcpy(t->op_params, axis, sizeof axis);
+    t->src[0] = a;
+    return t;
+}
+
+const struct op op_permute = {.id = GGML_OP_PERMUTE, .name = "PERMUTE", .symbol = "permute(x)", .n_src = 1, .flags = OP_VIEW,
+                              .infer = infer};

@@ -1,0 +1,103 @@
+// The table of operations, from ops.def, and what is the same for all of them: building a node and checking one.
+#include "ops/op.h"
+
+#include <string.h>
+
+#define OP(ID, name) extern const struct op op_##name __attribute__((weak));
+#include "ops/ops.def"
+#undef OP
+
+static const struct op *const table[GGML_OP_COUNT] = {
+#define OP(ID, name) [GGML_OP_##ID] = &op_##name,
+#include "ops/ops.def"
+#undef OP
+};
+
+static const char *const op_names[GGML_OP_COUNT] = {
+#define OP(ID, name) [GGML_OP_##ID] = #ID,
+#include "ops/ops.def"
+#undef OP
+};
+
+static const char *const unary_names[GGML_UNARY_OP_COUNT] = {
+#define UNARY(ID, name) [GGML_UNARY_OP_##ID] = #ID,
+#include "ops/unary.def"
+#undef UNARY
+};
+
+static const char *const glu_names[GGML_GLU_OP_COUNT] = {
+#define GLU(ID, name) [GGML_GLU_OP_##ID] = #ID,
+#include "ops/glu.def"
+#undef GLU
+};
+
+const struct op *op_get(enum ggml_op id) { return (unsigned) id < GGML_OP_COUNT ? table[id] : NULL; }
+
+const char *ggml_op_name(enum ggml_op op) { return (unsigned) op < GGML_OP_COUNT ? op_names[op] : "unknown"; }
+
+const char *ggml_op_symbol(enum ggml_op op) {
+    const struct op *o = op_get(op);
+    return o && o->symbol ? o->symbol : ggml_op_name(op);
+}
+
+const char *ggml_unary_op_name(enum ggml_unary_op op) {
+    return (unsigned) op < GGML_UNARY_OP_COUNT ? unary_names[op] : "unknown";
+}
+
+const char *ggml_glu_op_name(enum ggml_glu_op op) { return (unsigned) op < GGML_GLU_OP_COUNT ? glu_names[op] : "unknown"; }
+
+const char *ggml_op_desc(const struct ggml_tensor *t) {
+    if (!t) return "unknown";
+    if (t->op == GGML_OP_UNARY) return ggml_unary_op_name((enum ggml_unary_op) tensor_param_i32(t, 0));
+    if (t->op == GGML_OP_GLU) return ggml_glu_op_name((enum ggml_glu_op) tensor_param_i32(t, 0));
+    return ggml_op_name(t->op);
+}
+
+// Copies what the descriptor's infer needs into a tensor that is in no context yet.
+static enum err fill(struct ggml_tensor *t, const struct op *op, const int32_t *params, int n_params,
+                     struct ggml_tensor **src, int n_src) {
+    for (int i = 0; i < n_src; i++) {
+        t->src[i] = src[i];
+        if (!src[i] && i < op->n_src) {
+            return err_set(ERR_INVALID, "%s: source %d is missing (NULL)", ggml_op_name(op->id), i);
+        }
+    }
+    if (n_src < op->n_src) {
+        return err_set(ERR_INVALID, "%s: %d sources given, %d needed", ggml_op_name(op->id), n_src, op->n_src);
+    }
+    if (n_params) memcpy(t->op_params, params, (size_t) n_params * sizeof *params);
+    return ERR_OK;
+}
+
+// A result written over src[0] must have its type and shape.
+static enum err check_inplace(const struct ggml_tensor *t, const struct op_shape *shape) {
+    const struct ggml_tensor *a = t->src[0];
+    if (a && a->type == shape->type && memcmp(a->ne, shape->ne, sizeof a->ne) == 0) return ERR_OK;
+    return err_set(ERR_INVALID, "%s in place: the result %s [%lld, %lld, %lld, %lld] differs from its first source",
+                   ggml_op_name(t->op), ggml_type_name(shape->type), (long long) shape->ne[0], (long long) shape->ne[1],
+                   (long long) shape->ne[2], (long long) shape->ne[3]);
+}
+
+struct ggml_tensor *op_build(struct ggml_context *ctx, enum ggml_op id, bool inplace, const int32_t *params, int n_params,
+                             struct ggml_tensor **src, int n_src) {
+    for (int i = 0; i < n_src; i++) {
+        if (src[i] && ggml_is_error(src[i])) return src[i];
+    }
+    const struct op *op = op_get(id);
+    struct ggml_tensor head = {.op = id};
+    struct op_shape shape = {.ne = {1, 1, 1, 1}};
+    if (!op) {
+        (void) err_set(ERR_UNSUPPORTED, "operation %s is not part of this build", ggml_op_name(id));
+        return tensor_error();
+    }
+    if (fill(&head, op, params, n_params, src, n_src) != ERR_OK || op->infer(&head, &shape) != ERR_OK) return tensor_error();
+    if (inplace && check_inplace(&head, &shape) != ERR_OK) return tensor_error();
+
+    struct ggml_tensor *t = inplace ? ggml_view_tensor(ctx, src[0])
+                                    : tensor_new(ctx, shape.type, GGML_MAX_DIMS, shape.ne, NULL, 0);
+    if (ggml_is_error(t)) return t;
+    t->op = id;
+    memcpy(t->op_params, head.op_params, sizeof t->op_params);
+    memcpy(t->src, head.src, sizeof t->src);
+    return t;
+}
