@@ -97,21 +97,21 @@ def kv_views():
 def permute():
     s = Svg(760, 300)
     s.text(20, 26, "permute swaps labels, cont moves bytes", 15, bold=True)
-    s.text(20, 58, "x: ne {3, 2}, nb {4, 12}", 13, mono=True)
+    s.text(20, 58, "x: ne {3, 2}, nb {4, 12}", 12, mono=True)
     for r in range(2):
         s.cells(20, 70 + r * 30, [f"{'ab'[r]}{c}" for c in range(3)], fill=FILL[r])
-    s.text(280, 58, "transpose(x): ne {2, 3}, nb {12, 4}", 13, mono=True)
+    s.text(270, 58, "transpose(x): ne {2, 3}, nb {12, 4}", 12, mono=True)
     for r in range(3):
-        s.cells(280, 70 + r * 30, [f"a{r}", f"b{r}"], fill=[FILL[0], FILL[1]])
-    s.text(560, 58, "cont(.): ne {2, 3}, nb {4, 8}", 13, mono=True)
+        s.cells(270, 70 + r * 30, [f"a{r}", f"b{r}"], fill=[FILL[0], FILL[1]])
+    s.text(550, 58, "cont(.): ne {2, 3}, nb {4, 8}", 12, mono=True)
     for r in range(3):
-        s.cells(560, 70 + r * 30, [f"a{r}", f"b{r}"], fill=[FILL[0], FILL[1]])
+        s.cells(550, 70 + r * 30, [f"a{r}", f"b{r}"], fill=[FILL[0], FILL[1]])
     s.text(20, 200, "memory", 12, SOFT)
     s.cells(20, 208, ["a0", "a1", "a2", "b0", "b1", "b2"], w=36, fill=[FILL[0]] * 3 + [FILL[1]] * 3)
-    s.text(280, 200, "the same memory, read in another order", 12, SOFT)
-    s.cells(280, 208, ["a0", "a1", "a2", "b0", "b1", "b2"], w=36, fill=[FILL[0]] * 3 + [FILL[1]] * 3)
-    s.text(560, 200, "new memory", 12, SOFT)
-    s.cells(560, 208, ["a0", "b0", "a1", "b1", "a2", "b2"], w=30, fill=[FILL[0], FILL[1]] * 3)
+    s.text(270, 200, "the same memory, read in another order", 12, SOFT)
+    s.cells(270, 208, ["a0", "a1", "a2", "b0", "b1", "b2"], w=36, fill=[FILL[0]] * 3 + [FILL[1]] * 3)
+    s.text(550, 200, "new memory", 12, SOFT)
+    s.cells(550, 208, ["a0", "b0", "a1", "b1", "a2", "b2"], w=30, fill=[FILL[0], FILL[1]] * 3)
     s.text(20, 270, "A row of the transposed view is not contiguous (nb[0] = 12): mul_mat refuses it as its first operand, cont makes it fit.", 12, SOFT)
     s.save("permute.svg")
 
