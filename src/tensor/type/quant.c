@@ -171,7 +171,7 @@ size_t ggml_quantize_chunk(enum ggml_type type, const float *src, void *dst, int
     for (int64_t r = 0; r < nrows; r++, out += row_bytes) {
         const float *x = src + start + r * n_per_row;
         const int64_t bad = first_bad(x, n_per_row);
-        if (bad < n_per_row) {
+        if (t->quantized && bad < n_per_row) {  // floats hold infinities and NaN: masks are made that way
             (void) err_set(ERR_INVALID, "can't quantize to %s: element %" PRId64 " of row %" PRId64 " is %g", t->name, bad,
                            first_row + r, (double) x[bad]);
             return 0;

@@ -108,7 +108,7 @@ static int survey(const struct ggml_cgraph *g, int n_threads) {
         }
         if (!cpu_node_runs(op, t)) continue;
         bool there = t->data != NULL;
-        for (int k = 0; k < GGML_MAX_SRC && t->src[k]; k++) there &= t->src[k]->data || ggml_is_empty(t->src[k]);
+        for (int k = 0; k < GGML_MAX_SRC; k++) there &= !t->src[k] || t->src[k]->data || ggml_is_empty(t->src[k]);  // holes: no mask, say
         if (!there) {
             (void) err_set(ERR_INVALID, "%s (%s): it or one of its sources has no memory; allocate the graph first", t->name,
                            ggml_op_desc(t));
