@@ -1,0 +1,89 @@
+// Placement in the order of execution: each item goes to the smallest free gap that holds it at the moment it is written, or else
+// to the end. It is here to be compared with; nothing is planned with it.
+#include "alloc/plan.h"
+
+#include <stdlib.h>
+
+struct gap {
+    size_t offset, bytes;
+};
+
+struct heap {
+    struct gap *gaps;    // ascending by offset, never adjacent; the last one is endless
+    int n;
+};
+
+static void take(struct heap *h, int k, size_t bytes) {
+    h->gaps[k].offset += bytes;
+    h->gaps[k].bytes -= bytes;
+    if (h->gaps[k].bytes != 0) return;
+    for (int j = k; j + 1 < h->n; j++) h->gaps[j] = h->gaps[j + 1];
+    h->n--;
+}
+
+static size_t alloc_best(struct heap *h, size_t bytes) {
+    int best = -1;
+    for (int k = 0; k < h->n; k++) {
+        if (h->gaps[k].bytes < bytes) continue;
+        if (best < 0 || h->gaps[k].bytes < h->gaps[best].bytes) best = k;
+    }
+    const size_t offset = h->gaps[best].offset;
+    take(h, best, bytes);
+    return offset;
+}
+
+static void give_back(struct heap *h, size_t offset, size_t bytes) {
+    int k = 0;
+    while (k < h->n && h->gaps[k].offset < offset) k++;
+    const bool left = k > 0 && h->gaps[k - 1].offset + h->gaps[k - 1].bytes == offset;
+    const bool right = k < h->n && offset + bytes == h->gaps[k].offset;
+    if (left && right) {
+        h->gaps[k - 1].bytes += bytes + h->gaps[k].bytes;
+        for (int j = k; j + 1 < h->n; j++) h->gaps[j] = h->gaps[j + 1];
+        h->n--;
+    } else if (left) {
+        h->gaps[k - 1].bytes += bytes;
+    } else if (right) {
+        h->gaps[k].offset = offset;
+        h->gaps[k].bytes += bytes;
+    } else {
+        for (int j = h->n++; j > k; j--) h->gaps[j] = h->gaps[j - 1];
+        h->gaps[k] = (struct gap) {offset, bytes};
+    }
+}
+
+enum err plan_best_fit(struct plan_item *items, int n, struct plan_result *result) {
+    struct heap h = {malloc(((size_t) n + 2) * sizeof(struct gap)), 1};
+    int *alive = malloc(((size_t) n + 1) * sizeof(int)), n_alive = 0;
+    if (!h.gaps || !alive) {
+        free(h.gaps);
+        free(alive);
+        return err_set(ERR_NOMEM, "memory plan: no memory for %d tensors", n);
+    }
+    h.gaps[0] = (struct gap) {0, SIZE_MAX / 2};
+    *result = (struct plan_result) {.tries = 1};
+    for (int i = 0; i < n; i++) {
+        struct plan_item *it = &items[i];
+        int kept = 0;
+        for (int k = 0; k < n_alive; k++) {  // what is no longer read; a block that is taken over lives on under its new name
+            const struct plan_item *o = &items[alive[k]];
+            if (o->last >= it->first) alive[kept++] = alive[k];
+            else if (o->bytes) give_back(&h, o->offset, o->bytes);
+        }
+        n_alive = kept;
+        it->over = it->take[0] >= 0 ? it->take[0] : it->take[1];
+        if (it->over >= 0) {
+            it->offset = items[it->over].offset;
+            for (int k = 0; k < n_alive; k++) {
+                if (alive[k] == it->over) alive[k] = i;
+            }
+            continue;
+        }
+        it->offset = it->bytes ? alloc_best(&h, it->bytes) : 0;
+        alive[n_alive++] = i;
+        if (it->offset + it->bytes > result->peak) result->peak = it->offset + it->bytes;
+    }
+    free(h.gaps);
+    free(alive);
+    return ERR_OK;
+}

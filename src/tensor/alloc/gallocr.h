@@ -1,0 +1,98 @@
+// The inside of the graph allocator: what it knows of a graph between planning it and giving its tensors their addresses.
+#pragma once
+
+#include "alloc/plan.h"
+#include "graph/graph.h"
+#include "ggml-alloc.h"
+#include "ggml-backend.h"
+
+enum { REF_EXTERNAL = -1, MAX_POOLS = 64, MAX_CHUNKS = 64 };
+
+// A tensor that the allocator gives memory to (never a view). Parallel to the planner's items.
+struct slot {
+    struct ggml_tensor *root;  // the tensor of the graph at hand, while one is being fitted
+    size_t size;               // bytes reserved for it
+    void *address;             // once the buffers exist
+    ggml_backend_buffer_t buffer;
+    int16_t pool, chunk;
+    bool output, input;        // as flagged when it was planned
+};
+
+// What is remembered of a node, to recognise a graph of the same shape.
+struct node_ref {
+    int32_t slot;              // of the node's root, or REF_EXTERNAL
+    int32_t first_src;         // index into src_slots
+    int16_t n_src;
+    int16_t buffer_id;
+    uint16_t op;
+    int16_t takes;             // source whose memory the node took over, or -1
+};
+
+struct leaf_ref {
+    int32_t slot;
+    int32_t buffer_id;
+};
+
+struct chunk {
+    ggml_backend_buffer_t buffer;
+    size_t need;               // bytes the current plan uses
+};
+
+// Buffer types that are equal share one pool.
+struct pool {
+    ggml_backend_buffer_type_t buft;
+    struct chunk chunks[MAX_CHUNKS];
+    int n_chunks;
+    size_t bound, peak;        // of the current plan
+};
+
+// Everything the allocator reads off a graph.
+struct layout {
+    int n_nodes, n_leafs, n_slots, n_refs;
+    int node_room, leaf_room, slot_room, ref_room;
+    struct node_ref *nodes;
+    struct leaf_ref *leafs;
+    int32_t *src_slots;        // slots of the nodes' sources, nodes in order
+    struct slot *slots;
+    struct plan_item *items;   // of the slots
+    bool planned, backed;      // offsets are there; buffers are too
+};
+
+// Scratch for reading a graph: every tensor met, by address.
+struct tensor_map {
+    const struct ggml_tensor **keys;
+    int32_t *values;           // entry number
+    size_t size;               // a power of two
+    int32_t *entry_slot;
+    bool *entry_read;          // some node reads it
+    int n_entries, entry_room;
+};
+
+struct ggml_gallocr {
+    int n_ids;
+    int pool_of_id[MAX_POOLS];
+    int n_pools;
+    struct pool *pools;
+    struct layout layout;
+    struct tensor_map map;
+    struct plan_scratch scratch;
+    struct plan_item *pool_items;  // items of one pool, when there are several
+    int32_t *pool_index;
+    int pool_room;
+    const struct ggml_cgraph *last_graph;  // for the plan report
+};
+
+// Reads graph into g->layout and g->map: slots, lifetimes, what may take over what.
+MUST_USE enum err gallocr_read(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids);
+// Places the slots: offsets, chunks and their needs.
+MUST_USE enum err gallocr_place(struct ggml_gallocr *g, int effort);
+// True when graph has the shape that was planned and nothing in it is larger than its slot; leaves each slot's root set.
+bool gallocr_fits(struct ggml_gallocr *g, const struct ggml_cgraph *graph);
+// Gives every tensor of a graph that fits its address.
+MUST_USE enum err gallocr_assign(struct ggml_gallocr *g, const struct ggml_cgraph *graph);
+
+// Whether node's result may be written over its source i_src: the operation and the device allow it and every element has the
+// same offset in both. *wide: only Lamina's kernels allow it (the set of bound LB2), not every device.
+bool gallocr_may_take(const struct ggml_tensor *node, int i_src, ggml_backend_buffer_type_t buft, bool *wide);
+
+static inline struct ggml_tensor *gallocr_root(struct ggml_tensor *t) { return t->view_src ? t->view_src : t; }

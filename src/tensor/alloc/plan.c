@@ -1,0 +1,356 @@
+// Packing of blocks (bytes x time) at offsets. See plan.h for the method.
+#include "alloc/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+#define UNPLACED SIZE_MAX
+enum { N_ORDERS = 4, N_CHOICES = 3, MAX_REPAIRS = 24, FEW_NEIGHBOURS = 48 };
+
+struct block {
+    size_t bytes, offset;
+    int32_t first, last;
+    uint32_t edges;      // head of the list of neighbours, by edge index
+    uint32_t n_edges;
+};
+
+struct key {
+    uint64_t value;      // ascending
+    uint32_t block;
+};
+
+// Views into the scratch memory during one call.
+struct packer {
+    struct plan_scratch *s;
+    struct plan_item *items;
+    int n, n_steps;
+    size_t max_chunk;
+    struct block *blocks;
+    uint32_t n_blocks, n_edges;
+    uint32_t *active;    // blocks alive at the sweep's step
+    uint32_t *order, *moved;
+    uint32_t *by_offset; // placed blocks, ascending by offset
+    uint32_t n_placed;
+    uint32_t *near;      // placed neighbours of the block at hand
+    struct key *keys, *spare;
+    size_t *live;        // bytes live at each step
+    size_t *best;        // offsets of the best placement so far, per item
+    int32_t *best_over;
+    size_t bound, work, limit;
+};
+
+// ---- scratch ------------------------------------------------------------------------------------------------------
+
+static size_t carve(char **at, size_t bytes) {
+    const size_t n = (bytes + 63) & ~(size_t) 63;
+    if (at) *at += n;
+    return n;
+}
+
+static size_t scratch_bytes(size_t n, size_t n_steps) {
+    return carve(NULL, n * sizeof(struct block)) + 5 * carve(NULL, n * sizeof(uint32_t)) + 2 * carve(NULL, n * sizeof(struct key)) +
+           carve(NULL, (n_steps + 2) * sizeof(size_t)) + carve(NULL, n * sizeof(size_t)) + carve(NULL, n * sizeof(int32_t));
+}
+
+static enum err edges_reserve(struct plan_scratch *s, size_t room) {
+    if (room <= s->edge_room) return ERR_OK;
+    if (room > NONE / 2) return err_set(ERR_NOMEM, "memory plan: %zu conflicts are too many", room);
+    uint32_t *to = realloc(s->edge_to, room * sizeof(uint32_t));
+    if (to) s->edge_to = to;
+    uint32_t *next = realloc(s->edge_next, room * sizeof(uint32_t));
+    if (next) s->edge_next = next;
+    if (!to || !next) return err_set(ERR_NOMEM, "memory plan: no memory for %zu conflicts", room);
+    s->edge_room = room;
+    return ERR_OK;
+}
+
+enum err plan_scratch_reserve(struct plan_scratch *s, int n, int n_steps) {
+    const size_t bytes = scratch_bytes((size_t) n, (size_t) n_steps);
+    if (bytes > s->bytes) {
+        void *p = realloc(s->memory, bytes);
+        if (!p) return err_set(ERR_NOMEM, "memory plan: no memory for %d tensors", n);
+        s->memory = p;
+        s->bytes = bytes;
+    }
+    return edges_reserve(s, (size_t) n * 40 + 64);
+}
+
+void plan_scratch_free(struct plan_scratch *s) {
+    free(s->memory);
+    free(s->edge_to);
+    free(s->edge_next);
+    memset(s, 0, sizeof(*s));
+}
+
+static void lay_out(struct packer *p) {
+    const size_t n = (size_t) p->n;
+    char *at = p->s->memory;
+    p->blocks = (void *) at, carve(&at, n * sizeof(struct block));
+    p->active = (void *) at, carve(&at, n * sizeof(uint32_t));
+    p->order = (void *) at, carve(&at, n * sizeof(uint32_t));
+    p->moved = (void *) at, carve(&at, n * sizeof(uint32_t));
+    p->by_offset = (void *) at, carve(&at, n * sizeof(uint32_t));
+    p->near = (void *) at, carve(&at, n * sizeof(uint32_t));
+    p->keys = (void *) at, carve(&at, n * sizeof(struct key));
+    p->spare = (void *) at, carve(&at, n * sizeof(struct key));
+    p->live = (void *) at, carve(&at, ((size_t) p->n_steps + 2) * sizeof(size_t));
+    p->best = (void *) at, carve(&at, n * sizeof(size_t));
+    p->best_over = (void *) at;
+}
+
+// ---- blocks and their neighbours ------------------------------------------------------------------------------------
+
+// Which of two blocks to take over. Keeping the older one leaves the residual stream at one address through the whole graph, so that
+// it cuts no holes; the other choices are for repair.
+static int32_t choose(const struct packer *p, const struct plan_item *it, int choice) {
+    const int32_t a = it->take[0], b = it->take[1];
+    if (a < 0 || b < 0) return a < 0 ? b : a;
+    const int32_t born_a = p->blocks[p->items[a].block].first, born_b = p->blocks[p->items[b].block].first;
+    if (choice == 2 || born_a == born_b) return a;
+    return (born_a < born_b) == (choice == 0) ? a : b;
+}
+
+static void form_blocks(struct packer *p, int choice) {
+    p->n_blocks = 0;
+    for (int i = 0; i < p->n; i++) {
+        struct plan_item *it = &p->items[i];
+        it->over = it->bytes ? choose(p, it, choice) : -1;
+        if (it->over >= 0) {
+            it->block = p->items[it->over].block;
+            struct block *b = &p->blocks[it->block];
+            if (it->last > b->last) b->last = it->last;
+            continue;
+        }
+        it->block = (int32_t) p->n_blocks;
+        p->blocks[p->n_blocks++] = (struct block) {it->bytes, UNPLACED, it->first, it->last, NONE, 0};
+    }
+}
+
+static void measure(struct packer *p) {
+    memset(p->live, 0, ((size_t) p->n_steps + 2) * sizeof(size_t));
+    for (uint32_t i = 0; i < p->n_blocks; i++) {
+        p->live[p->blocks[i].first] += p->blocks[i].bytes;
+        p->live[p->blocks[i].last + 1] -= p->blocks[i].bytes;
+    }
+    size_t now = 0;
+    p->bound = 0;
+    for (int t = 0; t <= p->n_steps; t++) {
+        now += p->live[t];
+        p->live[t] = now;
+        if (now > p->bound) p->bound = now;
+    }
+}
+
+static void add_edge(struct packer *p, uint32_t from, uint32_t to) {
+    const uint32_t e = p->n_edges++;
+    p->s->edge_to[e] = to;
+    p->s->edge_next[e] = p->blocks[from].edges;
+    p->blocks[from].edges = e;
+    p->blocks[from].n_edges++;
+}
+
+// Blocks arrive in ascending order of first: each meets the ones still alive.
+static enum err find_neighbours(struct packer *p) {
+    uint32_t n_active = 0;
+    p->n_edges = 0;
+    for (uint32_t i = 0; i < p->n_blocks; i++) {
+        if (p->blocks[i].bytes == 0) continue;
+        uint32_t kept = 0;
+        if (p->n_edges + 2 * (size_t) n_active > p->s->edge_room) TRY(edges_reserve(p->s, 2 * p->s->edge_room + 2 * n_active));
+        for (uint32_t k = 0; k < n_active; k++) {
+            const uint32_t j = p->active[k];
+            if (p->blocks[j].last < p->blocks[i].first) continue;
+            p->active[kept++] = j;
+            add_edge(p, i, j);
+            add_edge(p, j, i);
+        }
+        p->active[kept++] = i;
+        n_active = kept;
+    }
+    return ERR_OK;
+}
+
+// ---- orders ---------------------------------------------------------------------------------------------------------
+
+// Stable merge sort, so that ties stay in order of execution.
+static void sort_keys(struct key *a, struct key *spare, uint32_t n) {
+    for (uint32_t i = 1; i < n; i++) {  // short runs by insertion
+        if (i % 8 == 0) continue;
+        const struct key k = a[i];
+        uint32_t j = i;
+        while (j % 8 != 0 && a[j - 1].value > k.value) a[j] = a[j - 1], j--;
+        a[j] = k;
+    }
+    for (uint32_t run = 8; run < n; run *= 2) {
+        for (uint32_t lo = 0; lo < n; lo += 2 * run) {
+            const uint32_t mid = lo + run < n ? lo + run : n, hi = lo + 2 * run < n ? lo + 2 * run : n;
+            uint32_t i = lo, j = mid, k = lo;
+            while (i < mid && j < hi) spare[k++] = a[j].value < a[i].value ? a[j++] : a[i++];
+            while (i < mid) spare[k++] = a[i++];
+            while (j < hi) spare[k++] = a[j++];
+        }
+        memcpy(a, spare, n * sizeof(*a));
+    }
+}
+
+static uint64_t rank(const struct packer *p, const struct block *b, int order) {
+    const uint64_t units = b->bytes / 32, steps = (uint64_t) (b->last - b->first) + 1;
+    switch (order) {
+    case 0: return ~units;                                                        // largest first
+    case 1: return ~(units > (UINT64_MAX >> 20) ? UINT64_MAX : units * steps);    // largest area first
+    case 2: return ~(units + (b->last - b->first > p->n_steps / 4 ? (uint64_t) 1 << 60 : 0));  // long-lived, then largest
+    default: return ~((steps << 36) + (units & 0xfffffffff));                     // longest-lived first
+    }
+}
+
+static void make_order(struct packer *p, int order) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_blocks; i++) {
+        if (p->blocks[i].bytes) p->keys[n++] = (struct key) {rank(p, &p->blocks[i], order), i};
+    }
+    sort_keys(p->keys, p->spare, n);
+    for (uint32_t i = 0; i < n; i++) p->order[i] = p->keys[i].block;
+}
+
+// ---- placing --------------------------------------------------------------------------------------------------------
+
+// Lowest offset >= at where bytes fit without straddling a chunk.
+static size_t in_chunk(const struct packer *p, size_t at, size_t bytes) {
+    if (p->max_chunk == SIZE_MAX) return at;
+    const size_t room = p->max_chunk - at % p->max_chunk;
+    return bytes <= room ? at : at + room;
+}
+
+// One step of walking placed neighbours in ascending order of offset: true when the gap before `used` is large enough.
+static bool gap_before(const struct packer *p, const struct block *used, size_t bytes, size_t *at) {
+    if (used->offset >= *at + bytes) return true;
+    const size_t end = used->offset + used->bytes;
+    if (end > *at) *at = in_chunk(p, end, bytes);
+    return false;
+}
+
+static void place_among_few(struct packer *p, struct block *b) {
+    uint32_t n = 0;
+    for (uint32_t e = b->edges; e != NONE; e = p->s->edge_next[e]) {
+        const uint32_t other = p->s->edge_to[e];
+        const size_t offset = p->blocks[other].offset;
+        if (offset == UNPLACED) continue;
+        uint32_t k = n++;
+        while (k > 0 && p->blocks[p->near[k - 1]].offset > offset) p->near[k] = p->near[k - 1], k--;
+        p->near[k] = other;
+    }
+    size_t at = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        if (gap_before(p, &p->blocks[p->near[k]], b->bytes, &at)) break;
+    }
+    b->offset = at;
+    p->work += b->n_edges + 8;
+}
+
+static void place_among_many(struct packer *p, struct block *b) {
+    size_t at = 0;
+    for (uint32_t k = 0; k < p->n_placed; k++) {
+        const struct block *o = &p->blocks[p->by_offset[k]];
+        if (o->last < b->first || o->first > b->last) continue;
+        if (gap_before(p, o, b->bytes, &at)) break;
+    }
+    b->offset = at;
+    p->work += p->n_placed / 2 + 8;
+}
+
+static void note_placed(struct packer *p, uint32_t i) {
+    uint32_t lo = 0, hi = p->n_placed;
+    const size_t offset = p->blocks[i].offset;
+    while (lo < hi) {
+        const uint32_t mid = (lo + hi) / 2;
+        if (p->blocks[p->by_offset[mid]].offset <= offset) lo = mid + 1;
+        else hi = mid;
+    }
+    memmove(&p->by_offset[lo + 1], &p->by_offset[lo], (p->n_placed - lo) * sizeof(uint32_t));
+    p->by_offset[lo] = i;
+    p->n_placed++;
+}
+
+static size_t place_all(struct packer *p, uint32_t n) {
+    size_t peak = 0;
+    p->n_placed = 0;
+    for (uint32_t k = 0; k < p->n_blocks; k++) p->blocks[k].offset = p->blocks[k].bytes ? UNPLACED : 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t i = p->order[k];
+        struct block *b = &p->blocks[i];
+        if (b->n_edges <= FEW_NEIGHBOURS) place_among_few(p, b);
+        else place_among_many(p, b);
+        note_placed(p, i);
+        if (b->offset + b->bytes > peak) peak = b->offset + b->bytes;
+    }
+    return peak;
+}
+
+// ---- the search -----------------------------------------------------------------------------------------------------
+
+static void keep(struct packer *p, struct plan_result *r, size_t peak) {
+    r->peak = peak;
+    for (int i = 0; i < p->n; i++) {
+        p->best[i] = p->blocks[p->items[i].block].offset;
+        p->best_over[i] = p->items[i].over;
+    }
+}
+
+// Blocks that end above the bound go to the front, in their present order.
+static void lift(struct packer *p, uint32_t n) {
+    uint32_t out = 0, rest = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const struct block *b = &p->blocks[p->order[k]];
+        if (b->offset + b->bytes > p->bound) p->order[out++] = p->order[k];
+        else p->moved[rest++] = p->order[k];
+    }
+    memcpy(&p->order[out], p->moved, rest * sizeof(uint32_t));
+}
+
+static void search_order(struct packer *p, struct plan_result *r, int order) {
+    make_order(p, order);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_blocks; i++) n += p->blocks[i].bytes != 0;
+    for (int k = 0; k <= MAX_REPAIRS; k++) {
+        const size_t peak = place_all(p, n);
+        r->tries++;
+        if (peak < r->peak) keep(p, r, peak);
+        if (r->peak <= p->bound || p->work > p->limit) return;
+        lift(p, n);
+    }
+}
+
+static enum err search(struct packer *p, struct plan_result *r, int effort) {
+    for (int choice = 0; choice < N_CHOICES; choice++) {
+        form_blocks(p, choice);
+        if (choice == 0) measure(p);
+        r->bound = p->bound;
+        TRY(find_neighbours(p));
+        if (choice == 0) p->limit = (size_t) effort * ((size_t) p->n_edges + 8 * (size_t) p->n_blocks);
+        for (int order = 0; order < N_ORDERS; order++) {
+            search_order(p, r, order);
+            if (r->peak <= p->bound || p->work > p->limit) return ERR_OK;
+        }
+    }
+    return ERR_OK;
+}
+
+enum err plan_solve(struct plan_scratch *s, struct plan_item *items, int n, int n_steps, size_t max_chunk, int effort,
+                    struct plan_result *result) {
+    *result = (struct plan_result) {.peak = SIZE_MAX};
+    for (int i = 0; i < n; i++) {
+        if (items[i].bytes <= max_chunk) continue;
+        return err_set(ERR_INVALID, "memory plan: a tensor of %zu bytes exceeds the largest buffer of %zu bytes", items[i].bytes,
+                       max_chunk);
+    }
+    TRY(plan_scratch_reserve(s, n, n_steps));
+    struct packer p = {.s = s, .items = items, .n = n, .n_steps = n_steps, .max_chunk = max_chunk};
+    lay_out(&p);
+    TRY(search(&p, result, effort));
+    for (int i = 0; i < n; i++) {
+        items[i].offset = p.best[i];
+        items[i].over = p.best_over[i];
+    }
+    return ERR_OK;
+}
