@@ -1,0 +1,61 @@
+// Matrix products. A product's rows are weights as they lie in memory (any type), its columns are activations, encoded once
+// per node into the form the kernel reads. Everything the caller chooses (ranges of rows and columns, threads, which of the
+// two float paths) leaves the bits of each result alone: a result is one chain of operations fixed by k, type and ISA level.
+//
+// Float weights: k is cut into pieces of MM_PIECE lane words (F32 values, or pairs of BF16); in a piece, lane j sums the
+// words j, j + L, j + 2L, ... in order (L lanes of the level), then the lanes are added one after the other to the total.
+// Quantized weights: activations become 8-bit integers with one F32 scale per 32; the integer sum of a group of 32 (or 16)
+// is exact, and the groups are added in order: total = fma(weight scale * activation scale, sum, total). This path
+// has the same bits at every level.
+#pragma once
+
+#include "ggml/types.h"
+#include "kern/kern.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MM_PIECE = 1024 };
+
+// Form of the encoded columns. Columns of equal form can be shared by several products.
+enum mm_form {
+    MM_F32,         // k floats, nothing else: rows of an F32 tensor serve as they are
+    MM_F32_LANES,   // floats in lane order, for many columns
+    MM_BF16,        // pairs of BF16
+    MM_BF16_LANES,  // the same in lane order
+    MM_I8,          // 8-bit integers, scales and sums per group
+};
+
+// A range of rows times some columns. dst[c * dst_stride + r] for column c and row r; the index lists, if given, say which
+// encoded column is column c and where its result goes.
+struct mm_job {
+    const uint8_t *a;          // row 0
+    size_t a_stride;           // bytes between rows
+    int64_t n_row;             // rows there are (row1 <= n_row); kernels may read, never write, neighbours of the range
+    int64_t row0, row1;
+    int64_t k;
+    const uint8_t *act;
+    size_t act_stride;         // bytes between encoded columns
+    const int32_t *act_idx;
+    float *dst;
+    size_t dst_stride;         // floats between columns of the result
+    const int32_t *dst_idx;
+    int64_t n_col;
+    void *scratch;             // path->scratch(k) bytes of this thread, 64-byte aligned
+    enum ggml_type type;       // of a
+};
+
+struct mm_path {
+    enum mm_form form;
+    int row_step;              // ranges of rows should start at multiples of this
+    size_t (*act_bytes)(int64_t k);
+    void (*encode)(const float *x, int64_t k, void *act);
+    size_t (*scratch)(const struct mm_job *j);
+    void (*run)(const struct mm_job *j);
+};
+
+struct kern_mm {
+    // The path for weights of a type times n_col columns; exact: activations must not be rounded below F32.
+    const struct mm_path *(*path)(enum ggml_type type, int64_t n_col, bool exact);
+};

@@ -1,0 +1,16 @@
+// What the files of the matrix kernels share.
+#pragma once
+
+#include "kern/mm.h"
+
+static inline const uint8_t *mm_job_column(const struct mm_job *j, int64_t c) {
+    return j->act + (size_t) (j->act_idx ? j->act_idx[c] : c) * j->act_stride;
+}
+
+static inline float *mm_job_result(const struct mm_job *j, int64_t c) {
+    return j->dst + (size_t) (j->dst_idx ? j->dst_idx[c] : c) * j->dst_stride;
+}
+
+// Paths of the level being compiled; the integer one is NULL for types without an integer form.
+const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col, bool exact);
+const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col);
