@@ -56,6 +56,9 @@ struct mm_path {
 };
 
 struct kern_mm {
+    // y[c * y_stride + i] += sum over j < k of a[j * a_stride + i] * b[c * b_stride + j], in order of j, one fma each.
+    void (*outer)(int64_t n, int64_t n_col, int64_t k, const float *a, size_t a_stride, const float *b, size_t b_stride, float *y,
+                  size_t y_stride);
     // The path for weights of a type times n_col columns; exact: activations must not be rounded below F32.
     const struct mm_path *(*path)(enum ggml_type type, int64_t n_col, bool exact);
 };

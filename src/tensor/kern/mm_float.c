@@ -44,8 +44,8 @@ INLINE vf step(int kind, vf w, vf x, vf acc) {
 }
 
 INLINE vf word_load(int kind, const uint8_t *p) {
-    if (kind == KIND_F16) return vf_from_f16((const uint16_t *) p);
-    if (kind == KIND_BF16) return vf_from_bf16((const uint16_t *) p);
+    if (kind == KIND_F16) return vf_load_f16((const uint16_t *) p);
+    if (kind == KIND_BF16) return vf_load_bf16((const uint16_t *) p);
     return vf_load((const float *) p);
 }
 
@@ -237,6 +237,8 @@ INLINE void lanes_tile(int kind, int R, int C, const float *panel, int64_t ni, c
     {0, tile_##op##_##R##_1, tile_##op##_##R##_2, tile_##op##_##R##_3, tile_##op##_##R##_4, tile_##op##_##R##_5,   \
      tile_##op##_##R##_6, tile_##op##_##R##_7, tile_##op##_##R##_8, tile_##op##_##R##_9, tile_##op##_##R##_10,     \
      tile_##op##_##R##_11, tile_##op##_##R##_12}
+
+
 typedef void tile_fn(const float *panel, int64_t ni, const float *const *x, float *total);
 
 TILES_OF(fma, KIND_F32, 1)

@@ -1,0 +1,48 @@
+// What the products (mul_mat, mul_mat_id, out_prod) share: reading rows of any type and layout as floats, encoding columns,
+// and how a node's work is cut.
+#pragma once
+
+#include "kern/mm.h"
+#include "ops/op.h"
+#include "type/type.h"
+
+// Parameter words of mul_mat and mul_mat_id.
+enum { MM_PARAM_ACC = 0, MM_PARAM_HINT = 1, MM_PARAM_SRC = 2 /* and 3 */, MM_N_PARAM = 4 };
+
+static inline size_t mm_align(size_t n) { return (n + 63) / 64 * 64; }
+static inline int64_t mm_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Row (i1, i2, i3) of t as floats: in place where it lies so, else through tmp [ne0].
+const float *mm_row(const struct ggml_tensor *t, int64_t i1, int64_t i2, int64_t i3, float *tmp);
+// Whether rows of t are floats that can be read in place.
+static inline bool mm_row_in_place(const struct ggml_tensor *t) {
+    return t->type == GGML_TYPE_F32 && (t->nb[0] == 4 || t->ne[0] == 1);
+}
+
+// Checks the operands that mul_mat and mul_mat_id have in common: a's rows must be contiguous and of a type that can be
+// multiplied, b's type must be readable.
+enum err mm_check(const char *name, const struct ggml_tensor *a, const struct ggml_tensor *b);
+
+// The plan of a node: where the encoded columns lie and what each thread has for itself.
+struct mm_plan {
+    const struct mm_path *path;
+    bool in_place;       // columns are rows of b as they lie
+    bool private_act;    // few columns: every thread encodes them for itself and nobody waits
+    int64_t n_act;       // columns to encode
+    size_t act_stride;
+    size_t act_bytes;    // of one copy of the encoded columns
+    size_t scratch;      // of one thread: kernel scratch, then one row of floats
+    size_t row_at;       // offset of that row
+    size_t total;        // bytes of work for n_threads
+};
+
+// n_col: columns of one product; n_act: columns to encode in all.
+void mm_plan(struct mm_plan *p, const struct ggml_tensor *t, int64_t n_col, int64_t n_act, int n_threads);
+// This thread's kernel scratch, and the encoded columns it is to use.
+uint8_t *mm_thread_scratch(const struct mm_plan *p, const struct task *k);
+uint8_t *mm_columns(const struct mm_plan *p, const struct task *k);
+// Encodes all rows of b (as columns, in the order i3, i2, i1); includes the barrier where one is needed.
+void mm_encode(const struct mm_plan *p, struct task *k, const struct ggml_tensor *b);
+
+// Rows per piece of work so that `n_row` rows in `n_slice` slices give every thread several pieces.
+int64_t mm_row_block(const struct mm_plan *p, int64_t n_row, int64_t n_slice, int n_threads);

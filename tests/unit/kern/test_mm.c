@@ -1,0 +1,184 @@
+// Matrix kernels: every level and type against products in double precision, and the same bits whatever the number of columns,
+// the range of rows and the path.
+#include "kern/mm.h"
+#include "type/type.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint64_t state = 1;
+
+static uint64_t next_random(void) {
+    uint64_t z = (state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static float uniform(void) { return (float) (next_random() >> 40) / 8388608.0f - 1.0f; }
+
+struct product {
+    const struct type *type;
+    int64_t m, n, k;
+    uint8_t *a;
+    size_t a_stride;
+    float *x;       // [n, k]
+    double *want;   // [n, m], from decoded weights and unrounded activations
+};
+
+static void fill_f32(float *x, int64_t n, double scale) {
+    for (int64_t i = 0; i < n; i++) x[i] = (float) (uniform() * scale);
+}
+
+static void make(struct product *p, const struct type *type, int64_t m, int64_t n, int64_t k, double scale) {
+    *p = (struct product) {.type = type, .m = m, .n = n, .k = k};
+    p->a_stride = (size_t) (k / type->block) * type->size;
+    p->a = malloc(p->a_stride * (size_t) m);  // exact: reads beyond the last row are found by the sanitizer
+    p->x = malloc(sizeof(float) * (size_t) (n * k));
+    p->want = malloc(sizeof(double) * (size_t) (n * m));
+    float *w = malloc(sizeof(float) * (size_t) k);
+    fill_f32(p->x, n * k, scale);
+    for (int64_t r = 0; r < m; r++) {
+        fill_f32(w, k, 1.0);
+        type->encode(w, p->a + (size_t) r * p->a_stride, k);
+        type->decode(p->a + (size_t) r * p->a_stride, w, k);
+        for (int64_t c = 0; c < n; c++) {
+            double s = 0;
+            for (int64_t i = 0; i < k; i++) s += (double) w[i] * (double) p->x[c * k + i];
+            p->want[c * m + r] = s;
+        }
+    }
+    free(w);
+}
+
+static void drop(struct product *p) {
+    free(p->a);
+    free(p->x);
+    free(p->want);
+}
+
+// Columns c0 .. c1 and rows r0 .. r1 into y [n, m], by the path for n_path columns.
+static void compute(const struct product *p, int64_t n_path, bool exact, int64_t c0, int64_t c1, int64_t r0, int64_t r1, float *y) {
+    const struct mm_path *path = kern_mm()->path(p->type->id, n_path, exact);
+    struct mm_job j = {.a = p->a, .a_stride = p->a_stride, .n_row = p->m, .row0 = r0, .row1 = r1, .k = p->k, .type = p->type->id,
+                       .n_col = c1 - c0, .dst = y + c0 * p->m, .dst_stride = (size_t) p->m};
+    j.act_stride = (path->act_bytes(p->k) + 63) / 64 * 64;
+    uint8_t *act = aligned_alloc(64, j.act_stride * (size_t) j.n_col + 64);
+    for (int64_t c = c0; c < c1; c++) path->encode(p->x + c * p->k, p->k, act + (size_t) (c - c0) * j.act_stride);
+    j.act = act;
+    j.scratch = aligned_alloc(64, (path->scratch(&j) + 127) / 64 * 64);
+    path->run(&j);
+    free(j.scratch);
+    free(act);
+}
+
+static double nmse(const float *y, const double *want, int64_t n) {
+    double e = 0, s = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = (double) y[i] - want[i];
+        if (!(fabs((double) y[i]) < INFINITY)) return INFINITY;
+        e += d * d;
+        s += want[i] * want[i];
+    }
+    return s > 0 ? e / s : e;
+}
+
+static double bound(const struct type *type, bool exact) {
+    if (exact || type->id == GGML_TYPE_F32 || type->id == GGML_TYPE_F16 || !type->quantized) {
+        return type->id == GGML_TYPE_BF16 && !exact ? 2e-5 : 1e-11;
+    }
+    return 1e-4;
+}
+
+static void check_same(const float *y, const float *z, int64_t n, const char *what, const struct product *p) {
+    for (int64_t i = 0; i < n; i++) {
+        if (memcmp(y + i, z + i, 4) != 0) {
+            fail_msg("%s %s: m %lld n %lld k %lld differ at %lld: %.9g %.9g", what, p->type->name, (long long) p->m, (long long) p->n,
+                     (long long) p->k, (long long) i, (double) y[i], (double) z[i]);
+        }
+    }
+}
+
+static void check_product(const struct type *type, int64_t m, int64_t n, int64_t k, double scale, bool exact) {
+    struct product p;
+    make(&p, type, m, n, k, scale);
+    const size_t bytes = sizeof(float) * (size_t) (m * n);
+    float *y = malloc(bytes), *z = malloc(bytes);
+    memset(y, 0xff, bytes);
+    compute(&p, n, exact, 0, n, 0, m, y);
+    const double e = nmse(y, p.want, m * n);
+    if (!(e <= bound(type, exact))) {
+        fail_msg("%s %s m %lld n %lld k %lld: error %g", isa_name(isa_active()), type->name, (long long) m, (long long) n, (long long) k, e);
+    }
+    memset(z, 0xff, bytes);
+    for (int64_t c = 0; c < n; c++) compute(&p, 1, exact, c, c + 1, 0, m, z);
+    check_same(y, z, m * n, "one column at a time", &p);
+    memset(z, 0xff, bytes);
+    compute(&p, 1000, exact, 0, n, 0, m, z);
+    check_same(y, z, m * n, "the path for many columns", &p);
+    const int step = kern_mm()->path(type->id, n, exact)->row_step;
+    memset(z, 0xff, bytes);
+    for (int64_t r = 0; r < m; r += step) compute(&p, n, exact, 0, n, r, r + step < m ? r + step : m, z);
+    check_same(y, z, m * n, "rows in pieces", &p);
+    free(y);
+    free(z);
+    drop(&p);
+}
+
+static const int64_t sizes[][2] = {{1, 1}, {1, 7}, {7, 1}, {15, 3}, {16, 2}, {17, 5}, {33, 13}, {67, 31}};
+
+static void check_type(const struct type *type) {
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int64_t k = type->block == 1 ? (int64_t[]) {1, 67, 1031, 2055}[i % 4] : type->block * (int64_t[]) {1, 3, 5}[i % 3];
+        check_product(type, sizes[i][0], sizes[i][1], k, 1.0, false);
+        if (i % 3 == 0) check_product(type, sizes[i][0], sizes[i][1], k, 1.0, true);
+    }
+    check_product(type, 40, 9, type->block * ((2304 + type->block - 1) / type->block), 3000.0, false);
+}
+
+static void test_levels(void **unused) {
+    (void) unused;
+    for (int level = 0; level < ISA_COUNT; level++) {
+        if (!isa_pin((enum isa) level)) continue;
+        for (int id = 0; id < GGML_TYPE_COUNT; id++) {
+            const struct type *type = type_get((enum ggml_type) id);
+            if (!type || !type->encode || !type->decode || id == GGML_TYPE_I8 || id == GGML_TYPE_I16 || id == GGML_TYPE_I32 ||
+                id == GGML_TYPE_I64) {
+                continue;
+            }
+            check_type(type);
+        }
+    }
+}
+
+static void test_outer(void **unused) {
+    (void) unused;
+    enum { N = 37, C = 11, K = 5 };
+    float a[K * N], b[C * K], y[C * N], z[C * N];
+    fill_f32(a, K * N, 1);
+    fill_f32(b, C * K, 1);
+    for (int level = 0; level < ISA_COUNT; level++) {
+        if (!isa_pin((enum isa) level)) continue;
+        memset(y, 0, sizeof y);
+        kern_mm()->outer(N, C, K, a, N, b, K, y, N);
+        for (int c = 0; c < C; c++) {
+            for (int i = 0; i < N; i++) {
+                float s = 0;
+                for (int k = 0; k < K; k++) s = fmaf(a[k * N + i], b[c * K + k], s);
+                z[c * N + i] = s;
+            }
+        }
+        assert_memory_equal(y, z, sizeof y);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_outer)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
