@@ -8,6 +8,11 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 // ---- row functions made from block functions ------------------------------------------------------------------------
 // A type's file defines decode_block, encode_block, dot_block, check_block for one block; these make the row functions.
@@ -127,4 +132,29 @@ static inline void five_bits_pack(const uint8_t *restrict q, uint8_t *restrict q
     for (int i = 0; i < 32; i++) h |= (uint32_t) (q[i] >> 4) << i;
     memcpy(qh, &h, 4);
     for (int i = 0; i < 16; i++) qs[i] = (uint8_t) ((q[i] & 15) | (q[i + 16] & 15) << 4);
+}
+
+// ---- table lookups ----------------------------------------------------------------------------------------------------
+// q[i] = table[idx[i]] for 16 indices below 16.
+static inline void lookup_16(const int8_t *restrict table, const uint8_t *restrict idx, int8_t *restrict q) {
+#if defined(__AVX2__)
+    const __m128i t = _mm_loadu_si128((const __m128i *) (const void *) table);
+    const __m128i i = _mm_loadu_si128((const __m128i *) (const void *) idx);
+    _mm_storeu_si128((__m128i *) (void *) q, _mm_shuffle_epi8(t, i));
+#elif defined(__aarch64__)
+    vst1q_s8(q, vqtbl1q_s8(vld1q_s8(table), vld1q_u8(idx)));
+#else
+    for (int i = 0; i < 16; i++) q[i] = table[idx[i]];
+#endif
+}
+
+// 32 values from 16 bytes of indices: low nibbles, then high ones.
+static inline void lookup_nibbles(const int8_t *restrict table, const uint8_t *restrict qs, int8_t *restrict q) {
+    uint8_t idx[32];
+    for (int i = 0; i < 16; i++) {
+        idx[i] = qs[i] & 15;
+        idx[i + 16] = qs[i] >> 4;
+    }
+    lookup_16(table, idx, q);
+    lookup_16(table, idx + 16, q + 16);
 }

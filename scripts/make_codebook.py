@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Writes src/tensor/type/codebook.c from the table of codebooks (quant_tables.tsv, facts of the file formats).
+
+    python3 scripts/make_codebook.py ../shared/tables/quant_tables.tsv > src/tensor/type/codebook.c
+
+Each grid entry is 8 (or 4) values out of 3 (or 8) levels, so it is written as a code of 2 (or 3) bits per value, lowest
+first; macros expand the codes to the bytes that decoders read. Entries are in rising order of their codes. Needed only when a format is added.
+"""
+import sys
+
+GRIDS = [  # name, name in the table, values, bits per value
+    ("iq2_xxs", "iq2xxs_grid", 8, 2),
+    ("iq2_xs", "iq2xs_grid", 8, 2),
+    ("iq2_s", "iq2s_grid", 8, 2),
+    ("iq3_xxs", "iq3xxs_grid", 4, 3),
+    ("iq3_s", "iq3s_grid", 4, 3),
+    ("iq1", "iq1s_grid", 8, 2),
+]
+
+
+def read(path):
+    tables = {}
+    for line in open(path):
+        if not line.startswith("#"):
+            name, _, count, values = line.rstrip("\n").split("\t")
+            tables[name] = [int(v, 0) for v in values.split()]
+            assert len(tables[name]) == int(count)
+    return tables
+
+
+def lines(items, per_line, indent="    ", end=""):
+    rows = [indent + " ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
+    return (end + "\n").join(rows)
+
+
+def grid(name, values, dims, bits):
+    signed = lambda b: b - 256 if b > 127 else b
+    entries = [[signed((v >> (8 * i)) & 255) for i in range(dims)] for v in values]
+    levels = sorted({x for e in entries for x in e})
+    codes = [sum(levels.index(x) << (bits * i) for i, x in enumerate(e)) for e in entries]
+    assert codes == sorted(codes) and len(levels) <= 1 << bits
+    half = dims * bits // 2
+    runs = []
+    for i, c in enumerate(codes):
+        if not runs or runs[-1][0] != c >> half:
+            runs.append([c >> half, 0])
+        runs[-1][1] = i + 1
+    up = name.upper()
+    word = "uint64_t" if dims == 8 else "uint32_t"
+    bytes_ = ", ".join(str(x & 255) for x in levels + [0] * ((1 << bits) - len(levels)))
+    level = sum((x & 255) << (8 * i) for i, x in enumerate(levels))
+    n = len(codes)
+    print(f"// {name}: {n} entries of {dims} values out of {{{', '.join(map(str, levels))}}}")
+    print(f"#define {up}(X) \\")
+    print(lines([f"X({c:#06x})" for c in codes], 11, end=" \\"))
+    print(f"#define VALUE_{up}(c, i) ((({word}) ({level:#x}ull >> (8 * ((c) >> ({bits} * (i)) & {(1 << bits) - 1})) & 255)) << (8 * (i)))")
+    terms = " | ".join(f"VALUE_{up}(c, {i})" for i in range(dims))
+    print(f"#define ENTRY_{up}(c) ({terms}),")
+    print(f"const {word} codebook_{name}[{n}] = {{{up}(ENTRY_{up})}};")
+    print(f"static const uint16_t codes_{name}[{n}] = {{{up}(CODE)}};")
+    print(f"static const uint16_t runs_{name}[] = {{")
+    print(lines([f"{h}, {e}," for h, e in runs], 12))
+    print("};")
+    print(f"const struct codebook codebook_search_{name} = {{")
+    print(f"    .n_value = {dims}, .n_level = {len(levels)}, .bits = {bits}, .n_run = {len(runs)}, .codes = codes_{name}, .runs = runs_{name},")
+    print(f"    .levels = {{{', '.join(f'{x}.0f' for x in levels)}}},")
+    print("};\n")
+
+
+def main():
+    tables = read(sys.argv[1])
+    print("// Codebooks of the table-driven formats. Made by scripts/make_codebook.py: change that, not this. Compiled once.")
+    print("// clang-format off")
+    print('#include "type/codebook.h"\n')
+    print("#define CODE(c) c,\n")
+    for name, key, dims, bits in GRIDS:
+        grid(name, tables[key], dims, bits)
+    print("// Byte of signs for 7 stored bits: the eighth makes the number of minus signs even.")
+    print("const uint8_t codebook_signs[128] = {")
+    print(lines([f"{v}," for v in tables["ksigns_iq2xs"]], 20))
+    print("};\n")
+    for name, key in (("iq4_nl", "kvalues_iq4nl"), ("fp4", "kvalues_fp4")):
+        print(f"const int8_t codebook_{name}[16] = {{{', '.join(map(str, tables[key]))}}};")
+
+
+main()
