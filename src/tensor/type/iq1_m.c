@@ -1,0 +1,49 @@
+// iq1_m: 256 elements, 1.75 bits each. Per 8 elements 11 bits of grid entry (that of iq1_s; the low 8 bits in qs, three in
+// qh) and the sign of a shift by 1/8 (the nibble's fourth bit in qh), per 16 a scale of 3 bits; four 16-bit words of scales
+// hold four each, and in their top nibbles the half d: x = d * (2 scale + 1) * (entry +- 1/8).
+#define GBLOCK iq1_m
+#define GUNIT 0.125f
+#include "type/grid_int.h"
+
+static inline float scale(const struct block_iq1_m *b) {
+    uint16_t w[4];
+    memcpy(w, b->scales, 8);
+    return f16_to_f32((uint16_t) (w[0] >> 12 | (w[1] >> 8 & 0xf0) | (w[2] >> 4 & 0xf00) | (w[3] & 0xf000)));
+}
+
+static inline void unpack(const struct block_iq1_m *b, int8_t *q, int8_t *sc) {
+    uint16_t w[4];
+    memcpy(w, b->scales, 8);
+    for (int j = 0; j < 16; j++) sc[j] = (int8_t) (2 * (w[j / 4] >> (3 * (j % 4)) & 7) + 1);
+    for (int k = 0; k < 32; k++) {
+        const int h = b->qh[k / 2] >> (4 * (k % 2)), shift = h & 8 ? -1 : 1;
+        int8_t entry[8];
+        memcpy(entry, codebook_iq1 + (b->qs[k] | (h & 7) << 8), 8);
+        for (int i = 0; i < 8; i++) q[8 * k + i] = (int8_t) (8 * entry[i] + shift);
+    }
+}
+
+#ifdef ISA_IS_scalar
+static const struct grid_format format = {
+    .book = &codebook_search_iq1, .signs = GRID_SIGNS_NONE, .n_sub = 16, .n_delta = 8, .top = 7, .unit = 1.0f, .delta = 0.125f,
+    .first = 1.0f, .last = 0.4f, .n_start = 6,
+};
+
+static void pack(const struct grid_fit *f, struct block_iq1_m *b) {
+    uint16_t w[4];
+    for (int j = 0; j < 4; j++) {
+        unsigned v = (unsigned) (f->half >> (4 * j) & 15) << 12;
+        for (int k = 0; k < 4; k++) v |= (unsigned) f->sc[4 * j + k] << (3 * k);
+        w[j] = (uint16_t) v;
+    }
+    memcpy(b->scales, w, 8);
+    memset(b->qh, 0, sizeof(b->qh));
+    for (int k = 0; k < 32; k++) {
+        b->qs[k] = (uint8_t) f->entry[k];
+        b->qh[k / 2] = (uint8_t) (b->qh[k / 2] | (f->entry[k] >> 8 | (f->minus[k] ? 8 : 0)) << (4 * (k % 2)));
+    }
+}
+GRID_ROWS(iq1_m)
+#endif
+
+const struct type ISA_SYM(type_iq1_m) = {GRID_TYPE(IQ1_M, iq1_m, .tolerance = 0.3) GRID_ENCODERS};

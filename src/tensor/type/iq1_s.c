@@ -1,0 +1,42 @@
+// iq1_s: 256 elements, 1.56 bits each. Per 8 elements 11 bits of grid entry (2048 entries of -1, 0, 1; the low 8 bits in qs,
+// three in qh), per 32 a scale of 3 bits and the sign of a shift by 1/8: x = d * (2 scale + 1) * (entry +- 1/8).
+// Unpacked as eight times that: 8 * entry +- 1.
+#define GBLOCK iq1_s
+#define GUNIT 0.125f
+#include "type/grid_int.h"
+
+static inline float scale(const struct block_iq1_s *b) { return f16_to_f32(b->d); }
+
+static inline void unpack(const struct block_iq1_s *b, int8_t *q, int8_t *sc) {
+    for (int j = 0; j < 8; j++) {
+        const int h = b->qh[j], shift = h & 0x8000 ? -1 : 1;
+        sc[2 * j] = sc[2 * j + 1] = (int8_t) (2 * (h >> 12 & 7) + 1);
+        for (int k = 0; k < 4; k++) {
+            int8_t entry[8];
+            memcpy(entry, codebook_iq1 + (b->qs[4 * j + k] | (h >> (3 * k) & 7) << 8), 8);
+            for (int i = 0; i < 8; i++) q[32 * j + 8 * k + i] = (int8_t) (8 * entry[i] + shift);
+        }
+    }
+}
+
+#ifdef ISA_IS_scalar
+static const struct grid_format format = {
+    .book = &codebook_search_iq1, .signs = GRID_SIGNS_NONE, .n_sub = 32, .n_delta = 32, .top = 7, .unit = 1.0f, .delta = 0.125f,
+    .first = 1.0f, .last = 0.4f, .n_start = 6,
+};
+
+static void pack(const struct grid_fit *f, struct block_iq1_s *b) {
+    b->d = f->half;
+    for (int j = 0; j < 8; j++) {
+        unsigned h = (unsigned) f->sc[j] << 12 | (f->minus[4 * j] ? 0x8000u : 0u);
+        for (int k = 0; k < 4; k++) {
+            b->qs[4 * j + k] = (uint8_t) f->entry[4 * j + k];
+            h |= (unsigned) (f->entry[4 * j + k] >> 8) << (3 * k);
+        }
+        b->qh[j] = (uint16_t) h;
+    }
+}
+GRID_ROWS(iq1_s)
+#endif
+
+const struct type ISA_SYM(type_iq1_s) = {GRID_TYPE(IQ1_S, iq1_s, .needs_imatrix = true, .tolerance = 0.2) GRID_ENCODERS};

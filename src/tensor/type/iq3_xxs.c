@@ -1,0 +1,41 @@
+// iq3_xxs: 256 elements, 3.06 bits each. Per 4 elements a byte of grid entry (256 entries of 4 magnitudes) in qs[0..63]; then
+// per 32 elements a word with four times 7 signs (the eighth makes their number even) and a scale of 4 bits:
+// x = d * (2 scale + 1) / 4 * q.
+#define GBLOCK iq3_xxs
+#define GUNIT 0.25f
+#include "type/grid_int.h"
+
+static inline float scale(const struct block_iq3_xxs *b) { return f16_to_f32(b->d); }
+
+static inline void unpack(const struct block_iq3_xxs *b, int8_t *q, int8_t *sc) {
+    for (int j = 0; j < 8; j++) {
+        const uint8_t *e = b->qs + 8 * j;
+        uint32_t word;
+        memcpy(&word, b->qs + 64 + 4 * j, 4);
+        sc[2 * j] = sc[2 * j + 1] = (int8_t) (2 * (word >> 28) + 1);
+        for (int k = 0; k < 4; k++) {
+            const uint64_t entry = codebook_iq3_xxs[e[2 * k]] | (uint64_t) codebook_iq3_xxs[e[2 * k + 1]] << 32;
+            put_signed(entry, codebook_signs[word >> (7 * k) & 127], q + 32 * j + 8 * k);
+        }
+    }
+}
+
+#ifdef ISA_IS_scalar
+static const struct grid_format format = {
+    .book = &codebook_search_iq3_xxs, .signs = GRID_SIGNS_EVEN, .n_sub = 32, .top = 15, .unit = GUNIT, .first = 1.15f,
+    .last = 0.7f, .n_start = 6,
+};
+
+static void pack(const struct grid_fit *f, struct block_iq3_xxs *b) {
+    b->d = f->half;
+    for (int k = 0; k < 64; k++) b->qs[k] = (uint8_t) f->entry[k];
+    for (int j = 0; j < 8; j++) {
+        uint32_t word = (uint32_t) f->sc[j] << 28;
+        for (int k = 0; k < 4; k++) word |= (uint32_t) (f->signs[4 * j + k] & 127) << (7 * k);
+        memcpy(b->qs + 64 + 4 * j, &word, 4);
+    }
+}
+GRID_ROWS(iq3_xxs)
+#endif
+
+const struct type ISA_SYM(type_iq3_xxs) = {GRID_TYPE(IQ3_XXS, iq3_xxs, .tolerance = 0.044) GRID_ENCODERS};
