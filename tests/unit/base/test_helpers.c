@@ -47,7 +47,8 @@ static void test_str(void **state) {
     assert_int_equal(s.n, 11);
     assert_string_equal(str_text(&s), "ab12-xyzq");
     assert_true(str_ok(&s));
-    str_add(&s, "", SIZE_MAX - 5);
+    volatile size_t too_many = SIZE_MAX - 5;  // volatile: or the compiler sees it coming
+    str_add(&s, "", too_many);
     assert_false(str_ok(&s));
     str_puts(&s, "more");  // a failure sticks
     assert_int_equal(s.n, 11);
