@@ -16,3 +16,13 @@ foreach(f ${TEST_SOURCES})
   add_test(NAME ${folder}/${name} COMMAND ${target} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT 300)
 endforeach()
+
+# Checks that need no program: headers against the interface tables, headers alone.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  foreach(what layout alone)
+    add_test(NAME api/${what} COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/check_api.py ${what}
+      --cc ${CMAKE_C_COMPILER} --cxx ${CMAKE_CXX_COMPILER})
+    set_tests_properties(api/${what} PROPERTIES SKIP_RETURN_CODE 77)
+  endforeach()
+endif()

@@ -1,44 +1,41 @@
 // Single elements by index, for programs and tests; and whole tensors set to one value. Slow, and for host memory only.
 // Indexes that are outside, and types that have no single elements, record an error: reads give 0, writes do nothing.
 #include "backend/cpu/cpu.h"
-#include "base/half.h"
+#include "type/type.h"
 
 #include <string.h>
 
+static bool is_integer(enum ggml_type type) { return type >= GGML_TYPE_I8 && type <= GGML_TYPE_I64; }
+
+// Types whose blocks hold several elements have none that could be set alone.
+static bool has_elements(enum ggml_type type) { return ggml_blck_size(type) == 1 && !ggml_is_quantized(type); }
+
 static double load(enum ggml_type type, const char *p) {
-    switch (type) {
-        case GGML_TYPE_F32: { float v; memcpy(&v, p, 4); return (double) v; }
-        case GGML_TYPE_F64: { double v; memcpy(&v, p, 8); return v; }
-        case GGML_TYPE_F16: { uint16_t v; memcpy(&v, p, 2); return (double) f16_to_f32(v); }
-        case GGML_TYPE_BF16: { uint16_t v; memcpy(&v, p, 2); return (double) bf16_to_f32(v); }
-        case GGML_TYPE_I8: return (double) *(const int8_t *) p;
-        case GGML_TYPE_I16: { int16_t v; memcpy(&v, p, 2); return (double) v; }
-        case GGML_TYPE_I32: { int32_t v; memcpy(&v, p, 4); return (double) v; }
-        case GGML_TYPE_I64: { int64_t v; memcpy(&v, p, 8); return (double) v; }
-        default: return 0;
+    if (is_integer(type)) {
+        switch (ggml_type_size(type)) {
+            case 1: return (double) *(const int8_t *) p;
+            case 2: { int16_t v; memcpy(&v, p, 2); return (double) v; }
+            case 4: { int32_t v; memcpy(&v, p, 4); return (double) v; }
+            default: { int64_t v; memcpy(&v, p, 8); return (double) v; }
+        }
     }
+    float v;
+    type_get(type)->decode(p, &v, 1);
+    return (double) v;
 }
 
 static void store(enum ggml_type type, char *p, double x) {
-    switch (type) {
-        case GGML_TYPE_F32: { float v = (float) x; memcpy(p, &v, 4); return; }
-        case GGML_TYPE_F64: memcpy(p, &x, 8); return;
-        case GGML_TYPE_F16: { uint16_t v = f32_to_f16((float) x); memcpy(p, &v, 2); return; }
-        case GGML_TYPE_BF16: { uint16_t v = f32_to_bf16((float) x); memcpy(p, &v, 2); return; }
-        case GGML_TYPE_I8: *(int8_t *) p = (int8_t) (int64_t) x; return;
-        case GGML_TYPE_I16: { int16_t v = (int16_t) (int64_t) x; memcpy(p, &v, 2); return; }
-        case GGML_TYPE_I32: { int32_t v = (int32_t) (int64_t) x; memcpy(p, &v, 4); return; }
-        case GGML_TYPE_I64: { int64_t v = (int64_t) x; memcpy(p, &v, 8); return; }
-        default: return;
+    if (is_integer(type)) {
+        const int64_t whole = (int64_t) x;
+        switch (ggml_type_size(type)) {
+            case 1: *(int8_t *) p = (int8_t) whole; return;
+            case 2: { int16_t v = (int16_t) whole; memcpy(p, &v, 2); return; }
+            case 4: { int32_t v = (int32_t) whole; memcpy(p, &v, 4); return; }
+            default: memcpy(p, &whole, 8); return;
+        }
     }
-}
-
-static bool has_elements(enum ggml_type type) {
-    switch (type) {
-        case GGML_TYPE_F32: case GGML_TYPE_F64: case GGML_TYPE_F16: case GGML_TYPE_BF16:
-        case GGML_TYPE_I8: case GGML_TYPE_I16: case GGML_TYPE_I32: case GGML_TYPE_I64: return true;
-        default: return false;
-    }
+    const float v = (float) x;
+    type_get(type)->encode(&v, p, 1);
 }
 
 // Address of element (i0, i1, i2, i3), or NULL with the sentence recorded.
