@@ -30,8 +30,10 @@
 #include "simd/scalar.h"
 #endif
 
-// In front of a loop of constant, short length that must become straight code.
-#if defined(__clang__)
+// In front of a loop of constant, short length that must become straight code (not at the scalar level, where it only swells).
+#if VF_N == 1
+#define SIMD_UNROLL
+#elif defined(__clang__)
 #define SIMD_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define SIMD_UNROLL _Pragma("GCC unroll 32")
