@@ -73,3 +73,7 @@ const struct op *op_get(enum ggml_op id);  // NULL if out of range
 // src[0] for `inplace`), copies params (n_params words) and sources. Returns the error tensor when anything does not fit.
 struct ggml_tensor *op_build(struct ggml_context *ctx, enum ggml_op id, bool inplace, const int32_t *params, int n_params,
                              struct ggml_tensor **src, int n_src);
+// The general form. want: a type or shape that is the caller's choice, which infer then finds in t (else t->type is
+// GGML_TYPE_COUNT and t->ne is 0 there); NULL for none. over: the tensor that the result is written over, as a view; NULL for a new one.
+struct ggml_tensor *op_build_as(struct ggml_context *ctx, enum ggml_op id, const struct op_shape *want, struct ggml_tensor *over,
+                                const int32_t *params, int n_params, struct ggml_tensor **src, int n_src);

@@ -69,35 +69,42 @@ static enum err fill(struct ggml_tensor *t, const struct op *op, const int32_t *
     return ERR_OK;
 }
 
-// A result written over src[0] must have its type and shape.
-static enum err check_inplace(const struct ggml_tensor *t, const struct op_shape *shape) {
-    const struct ggml_tensor *a = t->src[0];
-    if (a && a->type == shape->type && memcmp(a->ne, shape->ne, sizeof a->ne) == 0) return ERR_OK;
-    return err_set(ERR_INVALID, "%s in place: the result %s [%lld, %lld, %lld, %lld] differs from its first source",
+// A result written over a tensor must have its type and shape.
+static enum err check_over(const struct ggml_tensor *t, const struct ggml_tensor *a, const struct op_shape *shape) {
+    if (a->type == shape->type && memcmp(a->ne, shape->ne, sizeof a->ne) == 0) return ERR_OK;
+    return err_set(ERR_INVALID, "%s in place: the result %s [%lld, %lld, %lld, %lld] differs from the tensor it is written over",
                    ggml_op_name(t->op), ggml_type_name(shape->type), (long long) shape->ne[0], (long long) shape->ne[1],
                    (long long) shape->ne[2], (long long) shape->ne[3]);
 }
 
-struct ggml_tensor *op_build(struct ggml_context *ctx, enum ggml_op id, bool inplace, const int32_t *params, int n_params,
-                             struct ggml_tensor **src, int n_src) {
+struct ggml_tensor *op_build_as(struct ggml_context *ctx, enum ggml_op id, const struct op_shape *want, struct ggml_tensor *over,
+                                const int32_t *params, int n_params, struct ggml_tensor **src, int n_src) {
     for (int i = 0; i < n_src; i++) {
         if (src[i] && ggml_is_error(src[i])) return src[i];
     }
     const struct op *op = op_get(id);
-    struct ggml_tensor head = {.op = id};
+    struct ggml_tensor head = {.op = id, .type = GGML_TYPE_COUNT};
     struct op_shape shape = {.ne = {1, 1, 1, 1}};
     if (!op) {
         (void) err_set(ERR_UNSUPPORTED, "operation %s is not part of this build", ggml_op_name(id));
         return tensor_error();
     }
+    if (want) {
+        head.type = want->type;
+        memcpy(head.ne, want->ne, sizeof head.ne);
+    }
     if (fill(&head, op, params, n_params, src, n_src) != ERR_OK || op->infer(&head, &shape) != ERR_OK) return tensor_error();
-    if (inplace && check_inplace(&head, &shape) != ERR_OK) return tensor_error();
+    if (over && check_over(&head, over, &shape) != ERR_OK) return tensor_error();
 
-    struct ggml_tensor *t = inplace ? ggml_view_tensor(ctx, src[0])
-                                    : tensor_new(ctx, shape.type, GGML_MAX_DIMS, shape.ne, NULL, 0);
+    struct ggml_tensor *t = over ? ggml_view_tensor(ctx, over) : tensor_new(ctx, shape.type, GGML_MAX_DIMS, shape.ne, NULL, 0);
     if (ggml_is_error(t)) return t;
     t->op = id;
     memcpy(t->op_params, head.op_params, sizeof t->op_params);
     memcpy(t->src, head.src, sizeof t->src);
     return t;
+}
+
+struct ggml_tensor *op_build(struct ggml_context *ctx, enum ggml_op id, bool inplace, const int32_t *params, int n_params,
+                             struct ggml_tensor **src, int n_src) {
+    return op_build_as(ctx, id, NULL, inplace && n_src > 0 ? src[0] : NULL, params, n_params, src, n_src);
 }

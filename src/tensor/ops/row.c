@@ -203,10 +203,7 @@ enum err check_float(const struct ggml_tensor *t, int i) {
 }
 
 enum err check_real(const struct ggml_tensor *t, int i) {
-    TRY(check_rows(t, i));
-    const struct type *ty = type_get(t->src[i]->type);
-    if (!ty->decode) return err_set(ERR_UNSUPPORTED, "%s: source %d of type %s cannot be read", op_what(t), i, ty->name);
-    return ERR_OK;
+    return ggml_is_quantized(t->src[i]->type) ? check_rows(t, i) : check_float(t, i);
 }
 
 enum err check_type(const struct ggml_tensor *t, int i, enum ggml_type type) {

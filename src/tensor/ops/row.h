@@ -7,6 +7,7 @@
 #include "type/type.h"
 
 #include <stdalign.h>
+#include <string.h>
 
 #define ROW_CHUNK 1024  // elements per piece; a multiple of every block size
 
@@ -77,7 +78,7 @@ static inline float *row_scratch(const struct task *k, int64_t n, int n_rows, in
 #define SHAPE_ARG(t) (long long) (t)->ne[0], (long long) (t)->ne[1], (long long) (t)->ne[2], (long long) (t)->ne[3]
 
 MUST_USE enum err check_float(const struct ggml_tensor *t, int i);                             // source i: F32, F16 or BF16
-MUST_USE enum err check_real(const struct ggml_tensor *t, int i);                              // any type that decodes to floats
+MUST_USE enum err check_real(const struct ggml_tensor *t, int i);                              // as check_float, or quantized
 MUST_USE enum err check_type(const struct ggml_tensor *t, int i, enum ggml_type type);         // source i has this type
 MUST_USE enum err check_contiguous(const struct ggml_tensor *t, int i);                        // source i lies in one piece
 MUST_USE enum err check_same_shape(const struct ggml_tensor *t, int i, int j);                 // sources i and j
