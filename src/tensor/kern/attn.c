@@ -30,7 +30,7 @@ INLINE vf in_register(vf x) {
 }
 
 // s[n_row][64] = q . k, sequentially along d.
-INLINE void scores(const struct attn_block *b, float *s, const int n_row) {
+INLINE void scores(const float *q0, const float *k0, int64_t d, float *s, const int n_row) {
     for (int j = 0; j < ATTN_BLOCK; j += LINE) {
         vf acc[ATTN_ROWS][NV];
         SIMD_UNROLL
@@ -38,8 +38,8 @@ INLINE void scores(const struct attn_block *b, float *s, const int n_row) {
             SIMD_UNROLL
             for (int c = 0; c < NV; c++) acc[r][c] = vf_set1(0.0f);
         }
-        const float *k = b->k + j, *q = b->q;
-        for (int64_t i = 0; i < b->d; i++, k += ATTN_BLOCK, q += ATTN_ROWS) {
+        const float *k = k0 + j, *q = q0;
+        for (int64_t i = 0; i < d; i++, k += ATTN_BLOCK, q += ATTN_ROWS) {
             vf x[NV];
             SIMD_UNROLL
             for (int c = 0; c < NV; c++) x[c] = in_register(vf_load(k + c * VF_N));
@@ -199,7 +199,7 @@ INLINE void block_rows(const struct attn_block *b, const int n_row) {
     float *s = b->work;
     struct merging g = {.m = {0}};
     uint64_t any = 0;
-    scores(b, s, n_row);
+    scores(b->q, b->k, b->d, s, n_row);
     for (int r = 0; r < n_row; r++) {
         g.m[r] = softmax(s + r * ATTN_BLOCK, b->visible[r], b->bias[r], b->slope[r], b, &g.l[r]);
         any |= b->visible[r];
@@ -246,6 +246,22 @@ static void block(const struct attn_block *b) {
         case 5: block_rows(b, 5); break;
         default: block_rows(b, 6); break;
     }
+}
+
+static void index_rows(const float *q, const float *k, int64_t d, int n_row, const float *w, float *sum) {
+    float s[ATTN_ROWS * ATTN_BLOCK];
+    switch (n_row) {
+        case 1: scores(q, k, d, s, 1); break;
+        case 2: scores(q, k, d, s, 2); break;
+        case 3: scores(q, k, d, s, 3); break;
+        case 4: scores(q, k, d, s, 4); break;
+        case 5: scores(q, k, d, s, 5); break;
+        default: scores(q, k, d, s, 6); break;
+    }
+    const vf zero = vf_set1(0.0f);
+    for (int r = 0; r < n_row; r++)
+        for (int j = 0; j < ATTN_BLOCK; j += VF_N)
+            vf_store(sum + j, vf_fma(vf_max(zero, vf_load(s + r * ATTN_BLOCK + j)), vf_set1(w[r]), vf_load(sum + j)));
 }
 
 // kt[0 .. VF_N)[64] of VF_N positions from VF_N rows of ld floats.
@@ -367,4 +383,4 @@ static void finish(float m, float l, const float *o, float sink, float *dst, int
     if (i < dv) vf_store_n(dst + i, vf_mul(vf_load(o + i), by), (int) (dv - i));
 }
 
-const struct kern_attn ISA_SYM(kern_attn) = {block, transpose, mask_f16, mask_f32, all_finite, merge, finish};
+const struct kern_attn ISA_SYM(kern_attn) = {block, index_rows, transpose, mask_f16, mask_f32, all_finite, merge, finish};

@@ -36,6 +36,8 @@ struct attn_block {
 
 struct kern_attn {
     void (*block)(const struct attn_block *b);
+    // Lightning indexer: sum[64] += w[r] * max(0, q_r . k) over the rows r in order; q, k, d and n_row as in attn_block.
+    void (*index)(const float *q, const float *k, int64_t d, int n_row, const float *w, float *sum);
     // kt[d][64] from rows[64][ld]
     void (*transpose)(const float *rows, int64_t ld, int64_t d, float *kt);
     // Bits of the positions j < n (n <= 64) whose mask value is not -inf. *bias: whether any of these values is not zero;
