@@ -32,9 +32,21 @@ static bool node_fits(struct ggml_gallocr *g, struct ggml_tensor *t, const struc
     return ref->takes < 0 || gallocr_may_take(t, ref->takes, g->pools[g->layout.slots[ref->slot].pool].buft, &wide);
 }
 
-bool gallocr_fits(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
+static bool same_pools(const struct ggml_gallocr *g, const int *node_ids, const int *leaf_ids) {
+    const struct layout *l = &g->layout;
+    for (int i = 0; node_ids && i < l->n_nodes; i++) {
+        if (node_ids[i] != l->nodes[i].buffer_id && l->nodes[i].slot >= 0) return false;
+    }
+    for (int i = 0; leaf_ids && i < l->n_leafs; i++) {
+        if (leaf_ids[i] != l->leafs[i].buffer_id && l->leafs[i].slot >= 0) return false;
+    }
+    return true;
+}
+
+bool gallocr_fits(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids) {
     struct layout *l = &g->layout;
     if (!l->backed || graph->n_nodes != l->n_nodes || graph->n_leafs != l->n_leafs) return false;
+    if (!same_pools(g, node_ids, leaf_ids)) return false;
     for (int i = 0; i < l->n_slots; i++) l->slots[i].root = NULL;
     for (int i = 0; i < graph->n_leafs; i++) {
         if (!fits_slot(g, graph->leafs[i], l->leafs[i].slot)) return false;
@@ -65,9 +77,17 @@ static enum err assign(struct layout *l, struct ggml_tensor *t, int32_t slot) {
     return t->buffer ? init_tensor(t) : ERR_OK;
 }
 
-enum err gallocr_assign(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
+enum err gallocr_assign_leafs(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
     struct layout *l = &g->layout;
+    for (int p = 0; p < g->n_pools; p++) {
+        for (int k = 0; k < g->pools[p].n_chunks; k++) ggml_backend_buffer_reset(g->pools[p].chunks[k].buffer);
+    }
     for (int i = 0; i < graph->n_leafs; i++) TRY(assign(l, graph->leafs[i], l->leafs[i].slot));
+    return ERR_OK;
+}
+
+enum err gallocr_assign_nodes(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
+    struct layout *l = &g->layout;
     for (int i = 0; i < graph->n_nodes; i++) {
         struct ggml_tensor *t = graph->nodes[i];
         const struct node_ref *ref = &l->nodes[i];

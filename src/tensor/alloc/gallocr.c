@@ -159,6 +159,13 @@ enum err gallocr_place(struct ggml_gallocr *g, int effort) {
 
 // ---- buffers --------------------------------------------------------------------------------------------------------
 
+static bool pool_is_backed(const struct pool *p) {
+    for (int k = 0; k < p->n_chunks; k++) {
+        if (ggml_backend_buffer_get_size(p->chunks[k].buffer) < p->chunks[k].need) return false;
+    }
+    return true;
+}
+
 static enum err back_pool(struct pool *p) {
     const int n = p->n_chunks ? p->n_chunks : 1;
     for (int k = 0; k < n; k++) {
@@ -190,10 +197,28 @@ static enum err plan(struct ggml_gallocr *g, const struct ggml_cgraph *graph, co
     return ERR_OK;
 }
 
+// The same with the buffer ids of the plan before.
+static enum err plan_again(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
+    const struct layout *l = &g->layout;
+    int *ids = malloc(((size_t) l->n_nodes + (size_t) l->n_leafs + 1) * sizeof(int));
+    if (!ids) return err_set(ERR_NOMEM, "graph allocator: no memory for %d buffer numbers", l->n_nodes);
+    for (int i = 0; i < l->n_nodes; i++) ids[i] = l->nodes[i].buffer_id;
+    for (int i = 0; i < l->n_leafs; i++) ids[l->n_nodes + i] = l->leafs[i].buffer_id;
+    const enum err e = plan(g, graph, ids, ids + l->n_nodes);
+    free(ids);
+    return e;
+}
+
 static bool usable(const struct ggml_gallocr *g, const struct ggml_cgraph *graph, const char *what) {
-    if (g && graph) return true;
-    (void) err_set(ERR_INVALID, "%s: no %s", what, g ? "graph" : "allocator");
-    return false;
+    if (!g || !graph) {
+        (void) err_set(ERR_INVALID, "%s: no %s", what, g ? "graph" : "allocator");
+        return false;
+    }
+    if (graph->failure && graph->failure[0]) {
+        (void) err_set(ERR_INVALID, "%s", graph->failure);
+        return false;
+    }
+    return true;
 }
 
 bool ggml_gallocr_reserve_n(ggml_gallocr_t g, struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids) {
@@ -238,22 +263,22 @@ size_t ggml_gallocr_get_buffer_size(ggml_gallocr_t g, int id) {
 
 // ---- allocating -----------------------------------------------------------------------------------------------------
 
-static void reset_buffers(struct ggml_gallocr *g) {
-    for (int p = 0; p < g->n_pools; p++) {
-        for (int k = 0; k < g->pools[p].n_chunks; k++) ggml_backend_buffer_reset(g->pools[p].chunks[k].buffer);
+// Another wiring of as many nodes: it may still fit the buffers that are there, on the same ones as before.
+static bool replan(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
+    const struct layout *l = &g->layout;
+    if (g->n_ids == 1) return plan(g, graph, NULL, NULL) == ERR_OK && back(g) == ERR_OK;
+    if (l->backed && graph->n_nodes == l->n_nodes && graph->n_leafs == l->n_leafs && plan_again(g, graph) == ERR_OK) {
+        bool fits = true;
+        for (int p = 0; p < g->n_pools; p++) fits = fits && pool_is_backed(&g->pools[p]);
+        if (fits && back(g) == ERR_OK) return true;
     }
+    (void) err_set(ERR_INVALID, "the graph of %d nodes does not fit what was reserved: reserve again with ggml_gallocr_reserve_n",
+                   graph->n_nodes);
+    return false;
 }
 
 bool ggml_gallocr_alloc_graph(ggml_gallocr_t g, struct ggml_cgraph *graph) {
     if (!usable(g, graph, "ggml_gallocr_alloc_graph")) return false;
-    if (!gallocr_fits(g, graph)) {
-        if (g->n_ids > 1) {
-            (void) err_set(ERR_INVALID, "the graph of %d nodes does not fit what was reserved: reserve again with ggml_gallocr_reserve_n",
-                           graph->n_nodes);
-            return false;
-        }
-        if (!ggml_gallocr_reserve(g, graph)) return false;
-    }
-    reset_buffers(g);
-    return gallocr_assign(g, graph) == ERR_OK;
+    if (!gallocr_fits(g, graph, NULL, NULL) && !replan(g, graph)) return false;
+    return gallocr_assign_leafs(g, graph) == ERR_OK && gallocr_assign_nodes(g, graph) == ERR_OK;
 }

@@ -79,7 +79,6 @@ struct ggml_gallocr {
     struct plan_item *pool_items;  // items of one pool, when there are several
     int32_t *pool_index;
     int pool_room;
-    const struct ggml_cgraph *last_graph;  // for the plan report
 };
 
 // Reads graph into g->layout and g->map: slots, lifetimes, what may take over what.
@@ -87,9 +86,11 @@ MUST_USE enum err gallocr_read(struct ggml_gallocr *g, const struct ggml_cgraph 
 // Places the slots: offsets, chunks and their needs.
 MUST_USE enum err gallocr_place(struct ggml_gallocr *g, int effort);
 // True when graph has the shape that was planned and nothing in it is larger than its slot; leaves each slot's root set.
-bool gallocr_fits(struct ggml_gallocr *g, const struct ggml_cgraph *graph);
-// Gives every tensor of a graph that fits its address.
-MUST_USE enum err gallocr_assign(struct ggml_gallocr *g, const struct ggml_cgraph *graph);
+// ids: as for reserve_n; NULL: whatever was planned.
+bool gallocr_fits(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids);
+// Give every tensor of a graph that fits its address: first the leafs, then the nodes.
+MUST_USE enum err gallocr_assign_leafs(struct ggml_gallocr *g, const struct ggml_cgraph *graph);
+MUST_USE enum err gallocr_assign_nodes(struct ggml_gallocr *g, const struct ggml_cgraph *graph);
 
 // Whether node's result may be written over its source i_src: the operation and the device allow it and every element has the
 // same offset in both. *wide: only Lamina's kernels allow it (the set of bound LB2), not every device.

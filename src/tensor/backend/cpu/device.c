@@ -18,6 +18,13 @@ struct stream {
     bool use_ref;
     uint8_t *work;                       // 64-byte aligned, grows
     size_t work_bytes;
+    // The last graph's needs, so that a graph computed again is not planned again.
+    struct {
+        uint64_t uid;
+        int n_nodes, n_threads;
+        ggml_threadpool_t threadpool;
+        struct ggml_cplan plan;
+    } last;
 };
 
 struct plan {
@@ -64,8 +71,17 @@ static bool work_reserve(struct stream *s, size_t bytes) {
     return true;
 }
 
-static struct ggml_cplan cplan_for(const struct stream *s, const struct ggml_cgraph *graph) {
-    struct ggml_cplan p = ggml_graph_plan(graph, s->n_threads, s->threadpool);
+static struct ggml_cplan cplan_for(struct stream *s, const struct ggml_cgraph *graph) {
+    const bool same = graph->uid != 0 && graph->uid == s->last.uid && graph->n_nodes == s->last.n_nodes &&
+                      s->n_threads == s->last.n_threads && s->threadpool == s->last.threadpool;
+    if (!same) {
+        s->last.plan = ggml_graph_plan(graph, s->n_threads, s->threadpool);
+        s->last.uid = graph->uid;
+        s->last.n_nodes = graph->n_nodes;
+        s->last.n_threads = s->n_threads;
+        s->last.threadpool = s->threadpool;
+    }
+    struct ggml_cplan p = s->last.plan;
     p.abort_callback = s->abort;
     p.abort_callback_data = s->abort_data;
     p.use_ref = s->use_ref;
