@@ -40,6 +40,7 @@ static enum ggml_status run_watched(struct ggml_backend_sched *s, struct sched_s
         bool wanted = s->callback(shown(s, split, k), true, s->callback_data);
         while (!wanted && k + 1 < n) wanted = s->callback(shown(s, split, ++k), true, s->callback_data);
         struct ggml_cgraph part = graph_view(&split->graph, i, k + 1);
+        part.uid = 0;  // not a graph that comes again
         enum ggml_status status = device_graph_compute(backend, &part, GGML_COMPUTE_NO_FUSE);
         ggml_backend_synchronize(backend);
         if (status == GGML_STATUS_SUCCESS && backend->iface->status) status = backend->iface->status(backend);

@@ -21,6 +21,7 @@ struct stream {
     // The last graph's needs, so that a graph computed again is not planned again.
     struct {
         uint64_t uid;
+        struct ggml_tensor **nodes;
         int n_nodes, n_threads;
         ggml_threadpool_t threadpool;
         struct ggml_cplan plan;
@@ -72,11 +73,12 @@ static bool work_reserve(struct stream *s, size_t bytes) {
 }
 
 static struct ggml_cplan cplan_for(struct stream *s, const struct ggml_cgraph *graph) {
-    const bool same = graph->uid != 0 && graph->uid == s->last.uid && graph->n_nodes == s->last.n_nodes &&
+    const bool same = graph->uid != 0 && graph->uid == s->last.uid && graph->nodes == s->last.nodes && graph->n_nodes == s->last.n_nodes &&
                       s->n_threads == s->last.n_threads && s->threadpool == s->last.threadpool;
     if (!same) {
         s->last.plan = ggml_graph_plan(graph, s->n_threads, s->threadpool);
         s->last.uid = graph->uid;
+        s->last.nodes = graph->nodes;
         s->last.n_nodes = graph->n_nodes;
         s->last.n_threads = s->n_threads;
         s->last.threadpool = s->threadpool;
