@@ -3,7 +3,8 @@
 #include "kern/mm_simd.h"
 
 static const struct mm_path *path(enum ggml_type type, int64_t n_col, bool exact) {
-    return ISA_SYM(mm_float_path)(type, n_col, exact);
+    const struct mm_path *p = exact ? NULL : ISA_SYM(mm_quant_path)(type, n_col);
+    return p ? p : ISA_SYM(mm_float_path)(type, n_col, exact);
 }
 
 // C columns, VF_N rows of which n are wanted.

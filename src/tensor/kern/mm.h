@@ -49,6 +49,7 @@ struct mm_job {
 struct mm_path {
     enum mm_form form;
     int row_step;              // ranges of rows should start at multiples of this
+    int variant;               // columns of equal form and variant are the same bytes
     size_t (*act_bytes)(int64_t k);
     void (*encode)(const float *x, int64_t k, void *act);
     size_t (*scratch)(const struct mm_job *j);

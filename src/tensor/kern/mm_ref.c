@@ -2,8 +2,11 @@
 #include "kern/mm_int.h"
 
 #ifdef ISA_IS_scalar
+#include "kern/mm_groups.h"
+#include "kern/mm_record.h"
 #include "type/type.h"
 
+#include <math.h>
 #include <string.h>
 
 static size_t act_bytes(int64_t k) { return (size_t) k * 4; }
@@ -24,10 +27,57 @@ static void run(const struct mm_job *j) {
     }
 }
 
-static const struct mm_path path_ref = {MM_F32, 1, act_bytes, encode, scratch, run};
+static const struct mm_path path_ref = {MM_F32, 1, 0, act_bytes, encode, scratch, run};
 
 const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col, bool exact) {
     (void) type, (void) n_col, (void) exact;
     return &path_ref;
+}
+
+// Integer sums of a group are exact at every level, and so is the order in which they are scaled and added: this gives the very
+// bits of the vector levels.
+static float run_element(int sub, bool min, const struct mm_group *g, const struct mm_record *x, float acc) {
+    for (int part = 0; part < 32 / sub; part++) {
+        int32_t s = 0;
+        for (int i = part * sub; i < (part + 1) * sub; i++) s += g->q[i] * x->q[i];
+        acc = fmaf(g->s[part] * x->d, (float) s, acc);
+        if (min) acc = fmaf(g->m[part], x->sum[part], acc);
+    }
+    return acc;
+}
+
+static size_t quant_scratch(const struct mm_job *j) { return (size_t) (j->k / 32) * sizeof(struct mm_group); }
+
+static void run_quant(const struct mm_job *j, void (*groups)(const void *, struct mm_group *), int sub, bool min) {
+    const struct type *type = type_get(j->type);
+    struct mm_group *g = j->scratch;
+    const int64_t n = j->k / 32;
+    for (int64_t r = j->row0; r < j->row1; r++) {
+        const uint8_t *w = j->a + (size_t) r * j->a_stride;
+        for (int64_t i = 0; i < j->k / type->block; i++) groups(w + (size_t) i * type->size, g + i * (type->block / 32));
+        for (int64_t c = 0; c < j->n_col; c++) {
+            const struct mm_record *x = (const struct mm_record *) mm_job_column(j, c);
+            float acc = 0;
+            for (int64_t i = 0; i < n; i++) acc = run_element(sub, min, g + i, x + i, acc);
+            mm_job_result(j, c)[r] = acc;
+        }
+    }
+}
+
+#define QUANT(ID, name, sub, min, offset, max)                                                                              \
+    static void encode_##name(const float *x, int64_t k, void *act) { mm_record_encode(x, k, act, sub, min, 0); }           \
+    static void run_##name(const struct mm_job *j) { run_quant(j, groups_##name, sub, min); }                               \
+    static const struct mm_path path_##name = {MM_I8, 1, 0, mm_record_bytes, encode_##name, quant_scratch, run_##name};
+#include "kern/mm_quant.def"
+#undef QUANT
+
+const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col) {
+    (void) n_col;
+    switch (type) {
+#define QUANT(ID, name, ...) case GGML_TYPE_##ID: return &path_##name;
+#include "kern/mm_quant.def"
+#undef QUANT
+    default: return NULL;
+    }
 }
 #endif

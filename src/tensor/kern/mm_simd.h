@@ -24,6 +24,13 @@ INLINE vi vi_load(const void *p) {
 }
 INLINE void vi_store(void *p, vi x) { memcpy(p, &x, sizeof x); }
 
+// Shifts of 32-bit lanes whose count need only be a constant after unrolling.
+typedef uint32_t vu_lanes __attribute__((vector_size(4 * VF_N)));
+typedef int32_t vs_lanes __attribute__((vector_size(4 * VF_N)));
+INLINE vi sl(vi x, int n) { return (vi) ((vu_lanes) x << n); }
+INLINE vi sr(vi x, int n) { return (vi) ((vu_lanes) x >> n); }
+INLINE vi sra(vi x, int n) { return (vi) ((vs_lanes) x >> n); }
+
 #if defined(__AVX512F__)
 // Lanes from .. to - 1 of the vector at p; zeros elsewhere, and nothing else is touched.
 INLINE __mmask16 span_mask(int from, int to) { return (__mmask16) (((1u << to) - 1) & (0xffffu << from)); }

@@ -30,6 +30,7 @@ struct product {
     size_t a_stride;
     float *x;       // [n, k]
     double *want;   // [n, m], from decoded weights and unrounded activations
+    double power;   // sum of the squares of all terms: what rounding errors are measured against
 };
 
 static void fill_f32(float *x, int64_t n, double scale) {
@@ -50,7 +51,11 @@ static void make(struct product *p, const struct type *type, int64_t m, int64_t 
         type->decode(p->a + (size_t) r * p->a_stride, w, k);
         for (int64_t c = 0; c < n; c++) {
             double s = 0;
-            for (int64_t i = 0; i < k; i++) s += (double) w[i] * (double) p->x[c * k + i];
+            for (int64_t i = 0; i < k; i++) {
+                const double t = (double) w[i] * (double) p->x[c * k + i];
+                s += t;
+                p->power += t * t;
+            }
             p->want[c * m + r] = s;
         }
     }
@@ -78,15 +83,14 @@ static void compute(const struct product *p, int64_t n_path, bool exact, int64_t
     free(act);
 }
 
-static double nmse(const float *y, const double *want, int64_t n) {
-    double e = 0, s = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const double d = (double) y[i] - want[i];
+static double error(const float *y, const struct product *p) {
+    double e = 0;
+    for (int64_t i = 0; i < p->m * p->n; i++) {
+        const double d = (double) y[i] - p->want[i];
         if (!(fabs((double) y[i]) < INFINITY)) return INFINITY;
         e += d * d;
-        s += want[i] * want[i];
     }
-    return s > 0 ? e / s : e;
+    return p->power > 0 ? e / p->power : e;
 }
 
 static double bound(const struct type *type, bool exact) {
@@ -105,6 +109,18 @@ static void check_same(const float *y, const float *z, int64_t n, const char *wh
     }
 }
 
+// Integer forms have the bits of the scalar level.
+static void check_scalar(const struct product *p, const float *y) {
+    if (kern_mm()->path(p->type->id, 1, false)->form != MM_I8) return;
+    const enum isa level = isa_active();
+    float *z = malloc(sizeof(float) * (size_t) (p->m * p->n));
+    isa_pin(ISA_scalar);
+    compute(p, p->n, false, 0, p->n, 0, p->m, z);
+    isa_pin(level);
+    check_same(y, z, p->m * p->n, "the scalar level", p);
+    free(z);
+}
+
 static void check_product(const struct type *type, int64_t m, int64_t n, int64_t k, double scale, bool exact) {
     struct product p;
     make(&p, type, m, n, k, scale);
@@ -112,10 +128,11 @@ static void check_product(const struct type *type, int64_t m, int64_t n, int64_t
     float *y = malloc(bytes), *z = malloc(bytes);
     memset(y, 0xff, bytes);
     compute(&p, n, exact, 0, n, 0, m, y);
-    const double e = nmse(y, p.want, m * n);
+    const double e = error(y, &p);
     if (!(e <= bound(type, exact))) {
         fail_msg("%s %s m %lld n %lld k %lld: error %g", isa_name(isa_active()), type->name, (long long) m, (long long) n, (long long) k, e);
     }
+    if (!exact) check_scalar(&p, y);
     memset(z, 0xff, bytes);
     for (int64_t c = 0; c < n; c++) compute(&p, 1, exact, c, c + 1, 0, m, z);
     check_same(y, z, m * n, "one column at a time", &p);

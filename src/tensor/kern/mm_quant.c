@@ -1,0 +1,311 @@
+// Products of quantized weights with activations rounded to 8 bits per 32 values. L rows at a time are unpacked into a panel in
+// cache, a lane per row, then multiplied with tiles of columns: the integer sum of a group is exact, so any instruction may
+// form it; the groups' sums are scaled and added in order. One column and many take the same way.
+#include "kern/mm_int.h"
+#include "kern/mm_simd.h"
+
+#if defined(ISA_IS_avx512bf16)
+// Nothing of this gains from BF16: the level below serves.
+const struct mm_path *mm_quant_path_avx512vnni(enum ggml_type type, int64_t n_col);
+const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col) { return mm_quant_path_avx512vnni(type, n_col); }
+#elif !defined(ISA_IS_scalar)
+#if defined(__AVX512VNNI__)
+#define MM_VNNI 1
+#else
+#define MM_VNNI 0
+#endif
+#include "kern/mm_unpack.h"
+#include "kern/mm_record.h"
+#include "type/type.h"
+
+enum {
+    L = MM_L,
+#if MM_L == 16 && MM_VNNI
+    PANEL = 2,
+    COLS = 6,
+#elif MM_L == 16
+    PANEL = 1,
+    COLS = 6,
+#elif MM_L == 8
+    PANEL = 1,
+    COLS = 4,
+#else
+    PANEL = 1,
+    COLS = 6,
+#endif
+};
+
+// ---- integer sums ---------------------------------------------------------------------------------------------------
+
+INLINE vi bcast_4(const int8_t *p) {
+    int32_t x;
+    memcpy(&x, p, 4);
+    return vi_set1(x);
+}
+
+#if MM_VNNI
+// acc[r][c] += sum over n words of the rows of vector r times column c.
+INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g, int from, const struct mm_record *const *x,
+                      vi acc[2][6]) {
+    (void) max;
+    UNROLL for (int j = from; j < from + n; j++) {
+        vi w[2];
+        UNROLL for (int r = 0; r < R; r++) w[r] = vi_load(g[r].w[j]);
+        UNROLL for (int c = 0; c < C; c++) {
+            const vi a = bcast_4(x[c]->q + 4 * j);
+            UNROLL for (int r = 0; r < R; r++) acc[r][c] = _mm512_dpbusd_epi32(acc[r][c], w[r], a);
+        }
+    }
+}
+#elif defined(VI_)
+#if MM_L == 16
+INLINE vi with_sign(vi a, vi w) { return _mm512_mask_sub_epi8(a, _mm512_movepi8_mask(w), _mm512_setzero_si512(), a); }
+#else
+INLINE vi with_sign(vi a, vi w) { return _mm256_sign_epi8(a, w); }
+#endif
+// Products of two pairs are summed in 16 bits as long as they fit: unsigned weights up to `max` times -127 .. 127; weights of
+// 8 bits are signed, and give their sign to the activations.
+INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g, int from, const struct mm_record *const *x,
+                      vi acc[2][6]) {
+    const int per = max == 15 ? 8 : max == 31 ? 4 : max == 63 ? 2 : 1;
+    const vi ones = VI_(set1_epi16)(1);
+    UNROLL for (int r = 0; r < R; r++) {
+        UNROLL for (int j = from; j < from + n; j += per) {
+            vi s[6];
+            UNROLL for (int i = 0; i < per; i++) {
+                if (i >= n) continue;
+                const vi w = vi_load(g[r].w[j + i]);
+                UNROLL for (int c = 0; c < C; c++) {
+                    const vi a = bcast_4(x[c]->q + 4 * (j + i));
+                    const vi t = max == 255 ? VI_(maddubs_epi16)(VI_(abs_epi8)(w), with_sign(a, w)) : VI_(maddubs_epi16)(w, a);
+                    s[c] = i ? VI_(add_epi16)(s[c], t) : t;
+                }
+            }
+            UNROLL for (int c = 0; c < C; c++) acc[r][c] = VI_(add_epi32)(acc[r][c], VI_(madd_epi16)(s[c], ones));
+        }
+    }
+}
+#else
+INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g, int from, const struct mm_record *const *x,
+                      vi acc[2][6]) {
+    (void) max;
+    UNROLL for (int r = 0; r < R; r++) {
+        UNROLL for (int j = from; j < from + n; j++) {
+            const int8x16_t w = vreinterpretq_s8_s32(vi_load(g[r].w[j]));
+            UNROLL for (int c = 0; c < C; c++) {
+                const int8x16_t a = vreinterpretq_s8_s32(bcast_4(x[c]->q + 4 * j));
+#if defined(__ARM_FEATURE_DOTPROD)
+                acc[r][c] = vdotq_s32(acc[r][c], w, a);
+#else
+                const int32x4_t lo = vpaddlq_s16(vmull_s8(vget_low_s8(w), vget_low_s8(a)));
+                const int32x4_t hi = vpaddlq_s16(vmull_s8(vget_high_s8(w), vget_high_s8(a)));
+                acc[r][c] = vaddq_s32(acc[r][c], vpaddq_s32(lo, hi));
+#endif
+            }
+        }
+    }
+}
+#endif
+
+// ---- tiles ----------------------------------------------------------------------------------------------------------
+
+// total[(c * PANEL + r) * L ...] += n groups of R vectors of rows times C columns.
+INLINE void quant_tile(int sub, bool min, bool offset, int max, int R, int C, const struct panel_group *g, int n,
+                       const struct mm_record *const *x, float *total) {
+    const struct mm_record *y[6];
+    vf acc[2][6];
+    UNROLL for (int c = 0; c < C; c++) {
+        y[c] = x[c];
+        UNROLL for (int r = 0; r < R; r++) acc[r][c] = vf_load(total + (c * PANEL + r) * L);
+    }
+    for (int i = 0; i < n; i++, g += R) {
+        UNROLL for (int part = 0; part < 32 / sub; part++) {
+            vi sum[2][6];
+            UNROLL for (int c = 0; c < C; c++) {
+                UNROLL for (int r = 0; r < R; r++) sum[r][c] = vi_set1(offset ? y[c]->correction[part] : 0);
+            }
+            dot_words(max, sub / 4, R, C, g, part * sub / 4, y, sum);
+            UNROLL for (int c = 0; c < C; c++) {
+                const vf d = vf_set1(y[c]->d);
+                UNROLL for (int r = 0; r < R; r++) {
+                    acc[r][c] = vf_fma(vf_mul(vf_load(g[r].s[part]), d), vf_from_vi(sum[r][c]), acc[r][c]);
+                    if (min) acc[r][c] = vf_fma(vf_load(g[r].m[part]), vf_set1(y[c]->sum[part]), acc[r][c]);
+                }
+            }
+        }
+        UNROLL for (int c = 0; c < C; c++) y[c]++;
+    }
+    UNROLL for (int c = 0; c < C; c++) {
+        UNROLL for (int r = 0; r < R; r++) vf_store(total + (c * PANEL + r) * L, acc[r][c]);
+    }
+}
+
+typedef void tile_fn(const struct panel_group *g, int n, const struct mm_record *const *x, float *total);
+
+#define TILE(name, sub, min, offset, max, R, C)                                                                            \
+    static void name##_##R##_##C(const struct panel_group *g, int n, const struct mm_record *const *x, float *total) {     \
+        quant_tile(sub, min, offset, max, R, C, g, n, x, total);                                                           \
+    }
+#if MM_L == 8
+#define TILES_OF(name, sub, min, offset, max, R) \
+    TILE(name, sub, min, offset, max, R, 1)      \
+    TILE(name, sub, min, offset, max, R, 2)      \
+    TILE(name, sub, min, offset, max, R, 3)      \
+    TILE(name, sub, min, offset, max, R, 4)
+#define ROW_OF(name, R) {0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4}
+#else
+#define TILES_OF(name, sub, min, offset, max, R) \
+    TILE(name, sub, min, offset, max, R, 1)      \
+    TILE(name, sub, min, offset, max, R, 2)      \
+    TILE(name, sub, min, offset, max, R, 3)      \
+    TILE(name, sub, min, offset, max, R, 4)      \
+    TILE(name, sub, min, offset, max, R, 5)      \
+    TILE(name, sub, min, offset, max, R, 6)
+#define ROW_OF(name, R) {0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4, name##_##R##_5, name##_##R##_6}
+#endif
+#if MM_VNNI
+#define TILES(name, sub, min, offset, max)        \
+    TILES_OF(name, sub, min, offset, max, 1)      \
+    TILES_OF(name, sub, min, offset, max, 2)      \
+    static tile_fn *const name[2][7] = {ROW_OF(name, 1), ROW_OF(name, 2)};
+#else
+#define TILES(name, sub, min, offset, max)   \
+    TILES_OF(name, sub, min, offset, max, 1) \
+    static tile_fn *const name[1][7] = {ROW_OF(name, 1)};
+#endif
+
+// Which tiles serve a type: sub, min and, where products are summed in 16 bits, max.
+#if MM_VNNI
+TILES(tiles_32, 32, false, true, 255)
+TILES(tiles_32_min, 32, true, false, 255)
+TILES(tiles_16, 16, false, true, 255)
+TILES(tiles_16_min, 16, true, false, 255)
+#define tiles_32_0_15 tiles_32
+#define tiles_32_0_31 tiles_32
+#define tiles_32_0_255 tiles_32
+#define tiles_32_1_15 tiles_32_min
+#define tiles_32_1_31 tiles_32_min
+#define tiles_16_0_63 tiles_16
+#define tiles_16_1_15 tiles_16_min
+#elif defined(VI_)
+TILES(tiles_32_0_15, 32, false, true, 15)
+TILES(tiles_32_0_31, 32, false, true, 31)
+TILES(tiles_32_0_255, 32, false, false, 255)
+TILES(tiles_32_1_15, 32, true, false, 15)
+TILES(tiles_32_1_31, 32, true, false, 31)
+TILES(tiles_16_0_63, 16, false, true, 63)
+TILES(tiles_16_1_15, 16, true, false, 15)
+#else
+TILES(tiles_32, 32, false, false, 255)
+TILES(tiles_32_min, 32, true, false, 255)
+TILES(tiles_16, 16, false, false, 255)
+TILES(tiles_16_min, 16, true, false, 255)
+#define tiles_32_0_15 tiles_32
+#define tiles_32_0_31 tiles_32
+#define tiles_32_0_255 tiles_32
+#define tiles_32_1_15 tiles_32_min
+#define tiles_32_1_31 tiles_32_min
+#define tiles_16_0_63 tiles_16
+#define tiles_16_1_15 tiles_16_min
+#endif
+
+// ---- rows times columns ---------------------------------------------------------------------------------------------
+
+typedef void unpack_fn(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step);
+
+// Kernel scratch of a thread.
+struct scratch {
+    struct panel_group panel[GROUPS * PANEL];
+    uint8_t rows[L][GROUPS * 64];  // copies, when a matrix has fewer than L rows
+};
+
+static size_t quant_scratch(const struct mm_job *j) {
+    (void) j;
+    return sizeof(struct scratch);
+}
+
+struct span {
+    int64_t lo;    // first row of the vector
+    int from, to;  // its lanes that are wanted
+};
+
+static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, const struct span *rows, const struct panel_group *panel,
+                        int64_t group, int n) {
+    const int64_t n_tile = (j->n_col + COLS - 1) / COLS;
+    float total[COLS * PANEL * L];
+    for (int64_t t = 0; t < n_tile; t++) {
+        const int64_t c0 = j->n_col * t / n_tile;
+        const int C = (int) (j->n_col * (t + 1) / n_tile - c0);
+        const struct mm_record *x[COLS];
+        for (int c = 0; c < C; c++) {
+            const float *y = mm_job_result(j, c0 + c);
+            x[c] = (const struct mm_record *) mm_job_column(j, c0 + c) + group;
+            for (int r = 0; r < R; r++) {
+                const struct span s = rows[r];
+                vf_store(total + (c * PANEL + r) * L, group ? vf_load_span(y + s.lo, s.from, s.to) : vf_zero());
+            }
+        }
+        tiles[C](panel, n, x, total);
+        for (int c = 0; c < C; c++) {
+            float *y = mm_job_result(j, c0 + c);
+            for (int r = 0; r < R; r++) vf_store_span(y + rows[r].lo, vf_load(total + (c * PANEL + r) * L), rows[r].from, rows[r].to);
+        }
+    }
+}
+
+static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_fn *unpack, struct scratch *s, int64_t lo, int64_t group,
+                        int n, struct panel_group *out, int step) {
+    const size_t at = (size_t) (group * 32 / type->block) * type->size, bytes = (size_t) (n * 32 / type->block) * type->size;
+    const uint8_t *p = j->a + (size_t) lo * j->a_stride + at;
+    if (lo + L <= j->n_row) {
+        unpack(p, j->a_stride, n, out, step);
+        return;
+    }
+    for (int r = 0; r < L; r++) {
+        const int64_t row = lo + r < j->n_row ? lo + r : j->n_row - 1;
+        memcpy(s->rows[r], j->a + (size_t) row * j->a_stride + at, bytes);
+    }
+    unpack(s->rows[0], sizeof s->rows[0], n, out, step);
+}
+
+static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const (*tiles)[7]) {
+    const struct type *type = type_get(j->type);
+    struct scratch *s = j->scratch;
+    const int64_t n_group = j->k / 32;
+    for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
+        const int R = PANEL == 2 && j->row1 - row > L ? 2 : 1;
+        struct span rows[2];
+        for (int r = 0; r < R; r++) {
+            const int64_t first = row + r * L;
+            rows[r].lo = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0);
+            rows[r].from = (int) (first - rows[r].lo);
+            rows[r].to = (int) (j->row1 - rows[r].lo < L ? j->row1 - rows[r].lo : L);
+        }
+        for (int64_t group = 0; group < n_group; group += GROUPS) {
+            const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
+            for (int r = 0; r < R; r++) unpack_rows(j, type, unpack, s, rows[r].lo, group, n, s->panel + r, R);
+            panel_times(j, tiles[R - 1], R, rows, s->panel, group, n);
+        }
+    }
+}
+
+#define QUANT(ID, name, sub, min, offset, max)                                                                         \
+    static void encode_##name(const float *x, int64_t k, void *act) {                                                  \
+        mm_record_encode(x, k, act, sub, min, SIGNED(max) ? 0 : offset);                                               \
+    }                                                                                                                  \
+    static void run_##name(const struct mm_job *j) { quant_run(j, unpack_##name, tiles_##sub##_##min##_##max); }      \
+    static const struct mm_path path_##name = {MM_I8,      PANEL *L,      SIGNED(max) ? 0 : offset, mm_record_bytes,   \
+                                               encode_##name, quant_scratch, run_##name};
+#include "kern/mm_quant.def"
+#undef QUANT
+
+const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col) {
+    (void) n_col;
+    switch (type) {
+#define QUANT(ID, name, ...) case GGML_TYPE_##ID: return &path_##name;
+#include "kern/mm_quant.def"
+#undef QUANT
+    default: return NULL;
+    }
+}
+#endif

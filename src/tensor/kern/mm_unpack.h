@@ -1,0 +1,302 @@
+// Blocks of L rows to the panel that the integer tiles read: a lane per row. unpack_<type>(p, stride, n, out, step): n groups of
+// 32 values from p, rows `stride` bytes apart, to out[0], out[step], ... n is a multiple of the type's groups per block.
+// Integers are stored as the level wants them: plus the type's offset, as unsigned bytes, or (SIGNED) as they are.
+#pragma once
+
+#include "kern/mm_simd.h"
+#include "type/blocks.h"
+
+#ifndef ISA_IS_scalar
+
+struct panel_group {
+    uint8_t w[8][4 * MM_L];  // w[j]: integers 4j .. 4j+3 of each row
+    float s[2][MM_L], m[2][MM_L];
+};
+
+#if defined(VI_)
+#define SIGNED(max) (!MM_VNNI && (max) == 255)
+INLINE vi bytes_set1(int x) { return VI_(set1_epi8)((char) x); }
+INLINE vi bytes_sub(vi a, vi b) { return VI_(sub_epi8)(a, b); }
+#else
+#define SIGNED(max) 1
+INLINE vi bytes_set1(int x) { return vreinterpretq_s32_s8(vdupq_n_s8((int8_t) x)); }
+INLINE vi bytes_sub(vi a, vi b) { return vreinterpretq_s32_s8(vsubq_s8(vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b))); }
+#endif
+
+#if defined(__AVX512F__)
+// The half in the low (high) 16 bits of each lane.
+INLINE vf half_low(vi x) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(x)); }
+#elif defined(__AVX2__)
+INLINE vf half_low(vi x) {
+    const __m256i w = _mm256_and_si256(x, _mm256_set1_epi32(0xffff));
+    const __m256i h = _mm256_permute4x64_epi64(_mm256_packus_epi32(w, w), 0x88);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(h));
+}
+#else
+INLINE vf half_low(vi x) { return vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(vreinterpretq_u32_s32(x)))); }
+#endif
+INLINE vf half_high(vi x) { return half_low(sr(x, 16)); }
+
+// Eight vectors of unsigned integers (value + offset) to the panel, in the level's form.
+INLINE void put_words(struct panel_group *g, const vi w[8], int offset, int max) {
+    UNROLL for (int j = 0; j < 8; j++) vi_store(g->w[j], SIGNED(max) && offset ? bytes_sub(w[j], bytes_set1(offset)) : w[j]);
+}
+
+INLINE void load_32(const uint8_t *p, size_t stride, vi w[8]) {
+    load_words(p, stride, w);
+    load_words(p + 16, stride, w + 4);
+}
+
+INLINE void nibbles_16(const uint8_t *p, size_t stride, vi w[8]) {
+    const vi low = bytes_set1(15);
+    vi t[4];
+    load_words(p, stride, t);
+    UNROLL for (int j = 0; j < 4; j++) {
+        w[j] = vi_and(t[j], low);
+        w[j + 4] = vi_and(sr(t[j], 4), low);
+    }
+}
+
+// 16-bit (32-bit) words at p of L rows, written apart so that they can be loaded as vectors later.
+INLINE void gather_16(const uint8_t *p, size_t stride, uint16_t *out) {
+    UNROLL for (int r = 0; r < MM_L; r++) memcpy(out + r, p + (size_t) r * stride, 2);
+}
+INLINE void gather_32(const uint8_t *p, size_t stride, uint32_t *out) {
+    UNROLL for (int r = 0; r < MM_L; r++) memcpy(out + r, p + (size_t) r * stride, 4);
+}
+
+enum { GROUPS = 16 };  // groups unpacked at a time, at most
+
+// ---- blocks of 32 ---------------------------------------------------------------------------------------------------
+
+INLINE void gather_scales(const uint8_t *p, size_t stride, size_t size, int n, bool min, uint16_t (*out)[MM_L]) {
+    for (int g = 0; g < n; g++) {
+        if (min) {
+            uint32_t t[MM_L];
+            gather_32(p + (size_t) g * size, stride, t);
+            UNROLL for (int r = 0; r < MM_L; r++) out[2 * g][r] = (uint16_t) t[r], out[2 * g + 1][r] = (uint16_t) (t[r] >> 16);
+        } else {
+            gather_16(p + (size_t) g * size, stride, out[g]);
+        }
+    }
+}
+
+INLINE void put_scales(struct panel_group *g, bool min, uint16_t (*h)[MM_L]) {
+    vf_store(g->s[0], vf_load_f16(h[0]));
+    if (min) vf_store(g->m[0], vf_load_f16(h[1]));
+}
+
+static void unpack_q4_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    uint16_t h[GROUPS][MM_L];
+    gather_scales(p, stride, sizeof(struct block_q4_0), n, false, h);
+    for (int g = 0; g < n; g++, out += step) {
+        vi w[8];
+        nibbles_16(p + (size_t) g * sizeof(struct block_q4_0) + 2, stride, w);
+        put_words(out, w, 8, 15);
+        put_scales(out, false, h + g);
+    }
+}
+
+static void unpack_q4_1(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    uint16_t h[2 * GROUPS][MM_L];
+    gather_scales(p, stride, sizeof(struct block_q4_1), n, true, h);
+    for (int g = 0; g < n; g++, out += step) {
+        vi w[8];
+        nibbles_16(p + (size_t) g * sizeof(struct block_q4_1) + 4, stride, w);
+        put_words(out, w, 0, 15);
+        put_scales(out, true, h + 2 * g);
+    }
+}
+
+// Bit 4j + i of each lane of h to bit 4 of byte i of w[j].
+INLINE void fifth_bits(vi h, vi w[8]) {
+#if defined(__AVX512F__)
+    const vi spread = _mm512_setr_epi32(0, 0x10, 0x1000, 0x1010, 0x100000, 0x100010, 0x101000, 0x101010, 0x10000000, 0x10000010,
+                                             0x10001000, 0x10001010, 0x10100000, 0x10100010, 0x10101000, 0x10101010);
+    UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(w[j], _mm512_permutexvar_epi32(sr(h, 4 * j), spread));
+#else
+    const vi bits = vi_set1(0x01010101);
+    UNROLL for (int j = 0; j < 8; j++) {
+        vi t = sr(sl(h, 28 - 4 * j), 28);
+        t = vi_or(vi_or(t, sl(t, 7)), vi_or(sl(t, 14), sl(t, 21)));
+        w[j] = vi_or(w[j], sl(vi_and(t, bits), 4));
+    }
+#endif
+}
+
+INLINE void unpack_q5(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, size_t size, bool min) {
+    uint16_t h[2 * GROUPS][MM_L];
+    int32_t high[GROUPS][MM_L];
+    gather_scales(p, stride, size, n, min, h);
+    const size_t at = min ? 4 : 2;
+    for (int g = 0; g < n; g++) gather_32(p + (size_t) g * size + at, stride, (uint32_t *) high[g]);
+    for (int g = 0; g < n; g++, out += step) {
+        vi w[8];
+        nibbles_16(p + (size_t) g * size + at + 4, stride, w);
+        fifth_bits(vi_load(high[g]), w);
+        put_words(out, w, min ? 0 : 16, 31);
+        put_scales(out, min, h + (min ? 2 * g : g));
+    }
+}
+
+static void unpack_q5_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    unpack_q5(p, stride, n, out, step, sizeof(struct block_q5_0), false);
+}
+
+static void unpack_q5_1(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    unpack_q5(p, stride, n, out, step, sizeof(struct block_q5_1), true);
+}
+
+static void unpack_q8_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    uint16_t h[GROUPS][MM_L];
+    gather_scales(p, stride, sizeof(struct block_q8_0), n, false, h);
+    const vi flip = bytes_set1(-128);
+    for (int g = 0; g < n; g++, out += step) {
+        vi w[8];
+        load_32(p + (size_t) g * sizeof(struct block_q8_0) + 2, stride, w);
+        UNROLL for (int j = 0; j < 8; j++) vi_store(out->w[j], SIGNED(255) ? w[j] : vi_xor(w[j], flip));
+        put_scales(out, false, h + g);
+    }
+}
+
+// ---- blocks of 256 --------------------------------------------------------------------------------------------------
+
+// Byte i of each lane as a float.
+#define BYTE_U(x, i) vf_from_vi(vi_and(sr((x), 8 * (i)), vi_set1(255)))
+#define BYTE_S(x, i) vf_from_vi(sra(sl((x), 24 - 8 * (i)), 24))
+
+// The 16 header bytes of q4_K and q5_K: d and dmin, then scales and minima of 6 bits.
+INLINE void k_scales(const uint8_t *p, size_t stride, struct panel_group *out, int step) {
+    vi t[4];
+    load_words(p, stride, t);
+    const vf d = half_low(t[0]), dmin = vf_neg(half_high(t[0]));
+    const vi six = bytes_set1(63), four = bytes_set1(15), top = bytes_set1(0x30);
+    const vi s[2] = {vi_and(t[1], six), vi_or(vi_and(t[3], four), vi_and(sr(t[1], 2), top))};
+    const vi m[2] = {vi_and(t[2], six), vi_or(vi_and(sr(t[3], 4), four), vi_and(sr(t[2], 2), top))};
+    UNROLL for (int j = 0; j < 8; j++) {
+        vf_store(out[j * step].s[0], vf_mul(d, BYTE_U(s[j / 4], j % 4)));
+        vf_store(out[j * step].m[0], vf_mul(dmin, BYTE_U(m[j / 4], j % 4)));
+    }
+}
+
+static void unpack_q4_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    const vi low = bytes_set1(15);
+    for (; n > 0; n -= 8, p += sizeof(struct block_q4_K)) {
+        k_scales(p, stride, out, step);
+        for (int c = 0; c < 4; c++, out += 2 * step) {
+            vi t[8], w[8];
+            load_32(p + 16 + 32 * c, stride, t);
+            UNROLL for (int j = 0; j < 8; j++) w[j] = vi_and(t[j], low);
+            put_words(out, w, 0, 15);
+            UNROLL for (int j = 0; j < 8; j++) w[j] = vi_and(sr(t[j], 4), low);
+            put_words(out + step, w, 0, 15);
+        }
+    }
+}
+
+static void unpack_q5_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    const vi low = bytes_set1(15), bit = bytes_set1(16), one = bytes_set1(1);
+    for (; n > 0; n -= 8, p += sizeof(struct block_q5_K)) {
+        k_scales(p, stride, out, step);
+        vi h[8];
+        load_32(p + 16, stride, h);
+        for (int c = 0; c < 4; c++, out += 2 * step) {
+            vi t[8], w[8];
+            load_32(p + 48 + 32 * c, stride, t);
+            UNROLL for (int j = 0; j < 8; j++) {
+                w[j] = vi_or(vi_and(t[j], low), vi_and(sl(vi_and(h[j], one), 4), bit));
+                h[j] = sr(h[j], 1);
+            }
+            put_words(out, w, 0, 31);
+            UNROLL for (int j = 0; j < 8; j++) {
+                w[j] = vi_or(vi_and(sr(t[j], 4), low), vi_and(sl(vi_and(h[j], one), 4), bit));
+                h[j] = sr(h[j], 1);
+            }
+            put_words(out + step, w, 0, 31);
+        }
+    }
+}
+
+static void unpack_q6_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    const vi low = bytes_set1(15), two = bytes_set1(0x30);
+    for (; n > 0; n -= 8, p += sizeof(struct block_q6_K), out += 8 * step) {
+        vi s[4], t[4];
+        load_words(p + 192, stride, s);
+        load_words(p + 194, stride, t);  // its last word ends with d
+        const vf d = half_high(t[3]);
+        UNROLL for (int i = 0; i < 16; i++) vf_store(out[i / 2 * step].s[i % 2], vf_mul(d, BYTE_S(s[i / 4], i % 4)));
+        for (int half = 0; half < 2; half++) {
+            struct panel_group *o = out + 4 * half * step;
+            vi a[8], b[8], h[8], w[8];
+            load_32(p + 64 * half, stride, a);
+            load_32(p + 64 * half + 32, stride, b);
+            load_32(p + 128 + 32 * half, stride, h);
+            UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(vi_and(a[j], low), vi_and(sl(h[j], 4), two));
+            put_words(o, w, 32, 63);
+            UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(vi_and(b[j], low), vi_and(sl(h[j], 2), two));
+            put_words(o + step, w, 32, 63);
+            UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(vi_and(sr(a[j], 4), low), vi_and(h[j], two));
+            put_words(o + 2 * step, w, 32, 63);
+            UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(vi_and(sr(b[j], 4), low), vi_and(sr(h[j], 2), two));
+            put_words(o + 3 * step, w, 32, 63);
+        }
+    }
+}
+
+static void unpack_q2_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    const vi two = bytes_set1(3);
+    for (; n > 0; n -= 8, p += sizeof(struct block_q2_K), out += 8 * step) {
+        vi s[4], t[4];
+        load_words(p, stride, s);
+        load_words(p + 68, stride, t);  // its last word is d and dmin
+        const vf d = half_low(t[3]), dmin = vf_neg(half_high(t[3]));
+        UNROLL for (int i = 0; i < 16; i++) {
+            const vi b = sr(s[i / 4], 8 * (i % 4));
+            vf_store(out[i / 2 * step].s[i % 2], vf_mul(d, vf_from_vi(vi_and(b, vi_set1(15)))));
+            vf_store(out[i / 2 * step].m[i % 2], vf_mul(dmin, vf_from_vi(vi_and(sr(b, 4), vi_set1(15)))));
+        }
+        for (int half = 0; half < 2; half++) {
+            vi q[8], w[8];
+            load_32(p + 16 + 32 * half, stride, q);
+            for (int part = 0; part < 4; part++) {
+                UNROLL for (int j = 0; j < 8; j++) {
+                    w[j] = vi_and(q[j], two);
+                    q[j] = sr(q[j], 2);
+                }
+                put_words(out + (4 * half + part) * step, w, 0, 15);
+            }
+        }
+    }
+}
+
+static void unpack_q3_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    const vi two = bytes_set1(3), four = bytes_set1(4), low = bytes_set1(15), top = bytes_set1(0x30), one = bytes_set1(1);
+    for (; n > 0; n -= 8, p += sizeof(struct block_q3_K), out += 8 * step) {
+        vi t[4], u[4], h[8];
+        load_words(p + 92, stride, t);  // words 1 to 3 are the scales
+        load_words(p + 94, stride, u);  // its last word ends with d
+        const vf d = half_high(u[3]);
+        const vi s[4] = {vi_or(vi_and(t[1], low), vi_and(sl(t[3], 4), top)),
+                         vi_or(vi_and(t[2], low), vi_and(sl(t[3], 2), top)),
+                         vi_or(vi_and(sr(t[1], 4), low), vi_and(t[3], top)),
+                         vi_or(vi_and(sr(t[2], 4), low), vi_and(sr(t[3], 2), top))};
+        UNROLL for (int i = 0; i < 16; i++) {
+            const vi b = vi_sub(vi_and(sr(s[i / 4], 8 * (i % 4)), vi_set1(255)), vi_set1(32));
+            vf_store(out[i / 2 * step].s[i % 2], vf_mul(d, vf_from_vi(b)));
+        }
+        load_32(p, stride, h);
+        for (int half = 0; half < 2; half++) {
+            vi q[8], w[8];
+            load_32(p + 32 + 32 * half, stride, q);
+            for (int part = 0; part < 4; part++) {
+                UNROLL for (int j = 0; j < 8; j++) {
+                    w[j] = vi_or(vi_and(q[j], two), vi_and(sl(vi_and(h[j], one), 2), four));
+                    q[j] = sr(q[j], 2);
+                    h[j] = sr(h[j], 1);
+                }
+                put_words(out + (4 * half + part) * step, w, 4, 63);
+            }
+        }
+    }
+}
+#endif
