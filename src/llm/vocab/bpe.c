@@ -1,0 +1,314 @@
+// Byte-pair encoding as GPT-2 and its kin do it: text is cut into words by the patterns of pre.def, and within a word the
+// neighbours whose merge was learned first are joined first. Bytes are not mapped to printable characters as in the
+// original: the file's spelling is undone once when the vocabulary is loaded, and everything works on plain bytes.
+//
+// gemma4 and its kin are the same over characters instead of bytes, with spaces spelled U+2581 in the file and byte tokens
+// for what is not covered. Method: Sennrich et al. 2016; the ids of the tokenizers of Hugging Face.
+#include "vocab/vocab_int.h"
+#include "vocab/pattern.h"
+#include "base/log.h"
+#include <stdlib.h>
+
+enum { PRE_BOS = 1, PRE_SEP = 2, PRE_KEEP = 4, PRE_RAW = 8, PRE_ESC = 16 };
+
+enum split {
+#define SPLIT(name, n, ...) SPLIT_##name,
+#include "vocab/pre.def"
+    SPLIT_COUNT
+};
+
+static const struct {
+    int n;
+    const char *patterns[PATTERN_MAX_LEVELS];
+} splits[SPLIT_COUNT] = {
+#define SPLIT(name, n, ...) {n, {__VA_ARGS__}},
+#include "vocab/pre.def"
+};
+
+static const struct pre {
+    const char *name;
+    enum split split;
+    int flags;
+} pres[] = {
+#define PRE(name, split, flags) {name, SPLIT_##split, flags},
+#include "vocab/pre.def"
+};
+
+struct bpe {
+    struct texts merges;   // both sides end to end
+    uint16_t *left;        // bytes of the left side of each
+    struct index_slot *slots;  // by hash of the bytes and of where they part
+    uint32_t mask;
+    struct pattern *patterns[PATTERN_MAX_LEVELS];
+    int n_pattern;
+    bool keep;       // a word that is a token is not merged
+    bool raw;        // characters, not bytes
+    bool glue;       // some merge joins a space to something before it: lines can't be cut at spaces
+};
+
+// ---- merges
+
+static uint32_t merge_slot(const struct bpe *b, const char *p, size_t left, size_t right, uint32_t *tag) {
+    uint64_t h = index_hash(p, left + right) + left * 0x9e3779b97f4a7c15u;
+    h ^= h >> 29;
+    *tag = (uint32_t) (h >> 32);
+    uint32_t at = (uint32_t) h & b->mask;
+    for (; b->slots[at].value; at = (at + 1) & b->mask) {
+        if (b->slots[at].tag != *tag) continue;
+        uint32_t i = b->slots[at].value - 1;
+        size_t len;
+        const char *q = texts_at(&b->merges, i, &len);
+        if (b->left[i] == left && len == left + right && memcmp(p, q, len) == 0) break;
+    }
+    return at;
+}
+
+static inline uint32_t pair_order(const struct llama_vocab *v, const char *p, size_t left, size_t right) {
+    uint32_t tag;
+    return v->bpe->slots[merge_slot(v->bpe, p, left, right, &tag)].value - 1;  // 0: UINT32_MAX, none
+}
+
+#include "vocab/merge.h"
+
+// Undoes the byte-to-character map of GPT-2. False if a character is not one of its 256.
+static bool unmap(const char *text, size_t len, char *out, size_t *n) {
+    static const uint8_t others[] = {  // the bytes of U+0100, U+0101, ...: those that do not stand for themselves
+        0,   1,   2,   3,   4,   5,   6,   7,   8,   9,   10,  11,  12,  13,  14,  15,  16,  17,  18,  19,  20,  21,  22,
+        23,  24,  25,  26,  27,  28,  29,  30,  31,  32,  127, 128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139,
+        140, 141, 142, 143, 144, 145, 146, 147, 148, 149, 150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 173};
+    size_t k = 0;
+    for (const char *p = text, *end = text + len; p < end;) {
+        int step;
+        uint32_t c = utf8_decode(p, end, &step);
+        p += step;
+        if (c >= 0x100 && c < 0x100 + sizeof others) {
+            out[k++] = (char) others[c - 0x100];
+        } else if ((c > 0x20 && c < 0x7f) || (c > 0xa0 && c < 0x100 && c != 0xad)) {
+            out[k++] = (char) c;
+        } else {
+            return false;
+        }
+    }
+    *n = k;
+    return true;
+}
+
+// One side of a merge as bytes; returns its length.
+static size_t plain(const struct llama_vocab *v, const char *p, size_t len, char *out) {
+    size_t n;
+    if (v->bpe->raw) {
+        if (v->escape_spaces) return vocab_unescape(p, len, out);
+    } else if (unmap(p, len, out, &n)) {
+        return n;
+    }
+    memcpy(out, p, len);
+    return len;
+}
+
+static enum err check_strings(const struct gguf_context *meta, int64_t id, const char *key) {
+    enum gguf_type type = gguf_get_kv_type(meta, id);
+    if (type == GGUF_TYPE_ARRAY) type = gguf_get_arr_type(meta, id);
+    if (gguf_get_kv_type(meta, id) == GGUF_TYPE_ARRAY && type == GGUF_TYPE_STRING) return ERR_OK;
+    return err_set(ERR_FORMAT, "vocab: key '%s' is of %s; it must be an array of strings", key, gguf_type_name(type));
+}
+
+// A learned merge "left right": the space that parts them is the first behind the first byte.
+static enum err add_merge(struct llama_vocab *v, const char *p, size_t len, uint32_t i, uint32_t *at) {
+    struct bpe *b = v->bpe;
+    const char *space = len > 1 ? memchr(p + 1, ' ', len - 1) : NULL;
+    b->merges.offs[i] = *at;
+    b->left[i] = 0;
+    if (!space) {
+        b->merges.bytes[(*at)++] = 0;
+        return ERR_OK;  // not a merge: it joins nothing
+    }
+    char *out = b->merges.bytes + *at;
+    size_t left = plain(v, p, (size_t) (space - p), out);
+    const char *r = space + 1;
+    size_t right = plain(v, r, (size_t) (p + len - r), out + left);
+    if (left > UINT16_MAX) return err_set(ERR_UNSUPPORTED, "vocab: merge %u has %zu bytes", (unsigned) i, left + right);
+    b->left[i] = (uint16_t) left;
+    if (right && out[left] == ' ' && out[left - 1] != ' ') b->glue = true;
+    for (size_t k = 1; k < left + right && !b->glue; k++) b->glue = k != left && out[k] == ' ' && out[k - 1] != ' ';
+    out[left + right] = 0;
+    *at += (uint32_t) (left + right) + 1;
+    uint32_t tag, slot = merge_slot(b, out, left, right, &tag);
+    if (!b->slots[slot].value) b->slots[slot] = (struct index_slot){tag, i + 1};  // the first of equals counts
+    return ERR_OK;
+}
+
+static enum err load_merges(struct llama_vocab *v, const struct gguf_context *meta) {
+    static const char key[] = "tokenizer.ggml.merges";
+    struct bpe *b = v->bpe;
+    int64_t id = gguf_find_key(meta, key);
+    if (id < 0) return err_set(ERR_FORMAT, "vocab: key '%s' is missing; a vocabulary of kind %s needs it", key, v->kind->model);
+    TRY(check_strings(meta, id, key));
+    size_t n = gguf_get_arr_n(meta, id), bytes = 1, len;
+    for (size_t i = 0; i < n; i++) {
+        gguf_get_arr_str_view(meta, id, i, &len);
+        bytes += len + 1;
+    }
+    if (n >= INT32_MAX || bytes >= UINT32_MAX) return err_set(ERR_UNSUPPORTED, "vocab: %zu merges of %zu bytes", n, bytes);
+    uint64_t size = 16;
+    while (size < n + n / 2 + 1) size *= 2;
+    b->slots = calloc((size_t) size, sizeof *b->slots);
+    b->mask = (uint32_t) (size - 1);
+    b->left = malloc((n + 1) * sizeof *b->left);
+    b->merges.offs = malloc((n + 1) * sizeof *b->merges.offs);
+    b->merges.bytes = malloc(bytes);
+    if (!b->slots || !b->left || !b->merges.offs || !b->merges.bytes) return err_set(ERR_NOMEM, "vocab: no memory for %zu merges", n);
+    b->merges.n = (uint32_t) n;
+    uint32_t at = 0;
+    b->merges.offs[0] = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *p = gguf_get_arr_str_view(meta, id, i, &len);
+        // the end of this one is known only behind it, and lookups of equal hashes read it
+        b->merges.offs[i + 1] = at + (uint32_t) len + 1;
+        TRY(add_merge(v, p, len, (uint32_t) i, &at));
+        b->merges.offs[i + 1] = at;
+    }
+    return ERR_OK;
+}
+
+// ---- loading
+
+static const struct pre *find_pre(const char *name) {
+    for (size_t i = 0; i < sizeof pres / sizeof *pres; i++) {
+        if (strcmp(pres[i].name, name) == 0) return &pres[i];
+    }
+    return NULL;
+}
+
+static enum err load(struct llama_vocab *v, const struct gguf_context *meta) {
+    const char *name = v->kind->pre;
+    int64_t id = gguf_find_key(meta, "tokenizer.ggml.pre");
+    if (id >= 0) {
+        if (gguf_get_kv_type(meta, id) != GGUF_TYPE_STRING) {
+            return err_set(ERR_FORMAT, "vocab: key 'tokenizer.ggml.pre' is %s; it must be a string", gguf_type_name(gguf_get_kv_type(meta, id)));
+        }
+        name = gguf_get_val_str(meta, id);
+    } else if (strcmp(v->kind->pre, "default") == 0) {
+        log_warn("vocab: the file does not say how to cut text into words (tokenizer.ggml.pre); tokens may differ from the model's own\n");
+    }
+    const struct pre *pre = find_pre(name);
+    if (!pre) return err_set(ERR_UNSUPPORTED, "vocab: the pre-tokenizer '%s' (tokenizer.ggml.pre) is not known", name);
+    v->bpe = calloc(1, sizeof *v->bpe);
+    if (!v->bpe) return err_set(ERR_NOMEM, "vocab: no memory for a vocabulary");
+    struct bpe *b = v->bpe;
+    b->keep = pre->flags & PRE_KEEP;
+    b->raw = pre->split == SPLIT_GEMMA4 || pre->split == SPLIT_SARVAM_MOE || pre->split == SPLIT_WHITESPACE;
+    v->escape_spaces = pre->flags & PRE_ESC;
+    if (pre->flags & PRE_BOS) v->add_bos = true;
+    if (pre->flags & PRE_SEP) v->add_sep = true;
+    if (pre->flags & PRE_RAW) v->clean_spaces = false;
+    for (int i = 0; i < splits[pre->split].n; i++) {
+        TRY(pattern_new(&b->patterns[i], splits[pre->split].patterns[i]));
+        b->n_pattern = i + 1;
+    }
+    return load_merges(v, meta);
+}
+
+static void unload(struct llama_vocab *v) {
+    struct bpe *b = v->bpe;
+    if (!b) return;
+    for (int i = 0; i < b->n_pattern; i++) pattern_free(b->patterns[i]);
+    texts_free(&b->merges);
+    free(b->left);
+    free(b->slots);
+    free(b);
+    v->bpe = NULL;
+}
+
+static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, const struct llama_vocab *v) {
+    if (v->bpe->raw && attr & LLAMA_TOKEN_ATTR_BYTE) {
+        int byte = vocab_byte_of(text, len);
+        if (byte >= 0) {
+            out[0] = (char) byte;
+            return 1;
+        }
+    }
+    if (attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN | LLAMA_TOKEN_ATTR_USER_DEFINED)) {
+        memcpy(out, text, len);
+        return len;
+    }
+    return plain(v, text, len, out);
+}
+
+static bool findable(const char *text, size_t len, enum llama_token_attr attr, const struct llama_vocab *v) {
+    const int special = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN | LLAMA_TOKEN_ATTR_USER_DEFINED;
+    if (len == 0 || attr & special) return false;
+    if (v->bpe->raw) return !(attr & LLAMA_TOKEN_ATTR_BYTE && vocab_byte_of(text, len) >= 0);
+    for (size_t i = 0; i < len; i++) {
+        if ((uint8_t) text[i] <= 0x20 || (uint8_t) text[i] == 0x7f) return false;  // not of the map, so no text gives it
+    }
+    return true;
+}
+
+// ---- encoding
+
+static enum err encode_word(struct session *s, const char *p, size_t len) {
+    const struct llama_vocab *v = s->v;
+    llama_token t;
+    if (len == 1 || v->bpe->keep) {
+        t = vocab_find(v, p, len);
+        if (t >= 0) return session_push(s, t);
+    }
+    bool hit;
+    struct word_slot *w = session_word(s, p, len, &hit);
+    if (hit) return session_repeat(s, w);
+    size_t start = s->n;
+    struct merge_symbol *sym;
+    uint32_t n;
+    TRY(merge_word(s, p, len, v->bpe->raw, &sym, &n));
+    for (uint32_t i = 0; i < n; i++) {
+        t = vocab_find(v, p + sym[i].at, sym[i].len);
+        if (t >= 0) {
+            TRY(session_push(s, t));
+        } else {
+            TRY(session_push_bytes(s, p + sym[i].at, sym[i].len));
+        }
+    }
+    session_remember(s, w, p, len, start);
+    return ERR_OK;
+}
+
+// A stretch without inner word borders of its own: cut in front of spaces where no merge reaches across.
+static enum err encode_piece(struct session *s, const char *p, const char *end) {
+    const struct bpe *b = s->v->bpe;
+    if (!b->raw || b->glue) return encode_word(s, p, (size_t) (end - p));
+    while (p < end) {
+        const char *q = p;
+        while (q < end && *q == ' ') q++;
+        while (q < end && *q != ' ') q++;
+        TRY(encode_word(s, p, (size_t) (q - p)));
+        p = q;
+    }
+    return ERR_OK;
+}
+
+static enum err encode(struct session *s, const char *p, const char *end, bool after_special) {
+    (void) after_special;
+    const struct llama_vocab *v = s->v;
+    if (v->escape_spaces) {  // the escape character itself reads as a space
+        char *copy = session_scratch(s, (size_t) (end - p));
+        end = copy + vocab_unescape(p, (size_t) (end - p), copy);
+        p = copy;
+    }
+    struct pattern_cut cut;
+    const char *piece_at, *piece_end;
+    pattern_cut_begin(&cut, v->bpe->patterns, v->bpe->n_pattern, p, end);
+    while (pattern_cut_next(&cut, &piece_at, &piece_end)) TRY(encode_piece(s, piece_at, piece_end));
+    return ERR_OK;
+}
+
+const struct vocab_kind vocab_kind_bpe = {
+    .type = LLAMA_VOCAB_TYPE_BPE, .model = "gpt2", .name = "BPE", .pre = "default",
+    .bos = 11, .eos = 11, .unk = -1, .sep = -1, .pad = -1, .mask = -1, .clean_spaces = true,
+    .piece = piece, .findable = findable, .load = load, .free = unload, .encode = encode,
+};
+
+const struct vocab_kind vocab_kind_gemma4 = {
+    .type = LLAMA_VOCAB_TYPE_BPE, .model = "gemma4", .name = "BPE", .pre = "gemma4",
+    .bos = 2, .eos = 1, .unk = 3, .sep = -1, .pad = 0, .mask = 4, .clean_spaces = false,
+    .piece = piece, .findable = findable, .load = load, .free = unload, .encode = encode,
+};
