@@ -22,8 +22,7 @@ int copy_threads(const struct ggml_tensor *t, int n_threads) { return row_thread
 
 // ---- the same type: bytes -----------------------------------------------------------------------------------------------
 
-// n elements of `size` bytes, ss bytes apart at s and ds at d.
-static void copy_strided(char *d, size_t ds, const char *s, size_t ss, size_t size, int64_t n) {
+void copy_elements(char *d, size_t ds, const char *s, size_t ss, size_t size, int64_t n) {
     if (ds == size && ss == size) {
         if (d != s) memcpy(d, s, (size_t) n * size);
         return;
@@ -74,7 +73,7 @@ static void copy_rows(struct task *k, const struct grid *d, const struct grid *s
     task_range(k, d->ne[1] * d->ne[2] * d->ne[3], &r0, &r1);
     for (int64_t r = r0; r < r1; r++) {
         const int64_t i1 = r % d->ne[1], i2 = r / d->ne[1] % d->ne[2], i3 = r / d->ne[1] / d->ne[2];
-        copy_strided(grid_at(d, 0, i1, i2, i3), d->nb[0], grid_at(s, 0, i1, i2, i3), s->nb[0], size, d->ne[0]);
+        copy_elements(grid_at(d, 0, i1, i2, i3), d->nb[0], grid_at(s, 0, i1, i2, i3), s->nb[0], size, d->ne[0]);
     }
 }
 
@@ -97,8 +96,8 @@ static void copy_tiles(struct task *k, const struct grid *d, const struct grid *
         for (int64_t c = 0; c < d->ne[0]; c += TILE) {
             const int64_t n0 = d->ne[0] - c < TILE ? d->ne[0] - c : TILE;
             for (int64_t j = 0; j < nx; j++)
-                copy_strided(dp + (size_t) c * d->nb[0] + (size_t) j * d->nb[x], d->nb[0],
-                             sp + (size_t) c * s->nb[0] + (size_t) j * s->nb[x], s->nb[0], size, n0);
+                copy_elements(dp + (size_t) c * d->nb[0] + (size_t) j * d->nb[x], d->nb[0],
+                              sp + (size_t) c * s->nb[0] + (size_t) j * s->nb[x], s->nb[0], size, n0);
         }
     }
 }
@@ -114,8 +113,8 @@ static void copy_flat(struct task *k, const struct grid *d, const struct grid *s
         int64_t n = end - e;
         if (n > d->ne[0] - d0) n = d->ne[0] - d0;
         if (n > s->ne[0] - s0) n = s->ne[0] - s0;
-        copy_strided(grid_at(d, d0, dr % d->ne[1], dr / d->ne[1] % d->ne[2], dr / d->ne[1] / d->ne[2]), d->nb[0],
-                     grid_at(s, s0, sr % s->ne[1], sr / s->ne[1] % s->ne[2], sr / s->ne[1] / s->ne[2]), s->nb[0], size, n);
+        copy_elements(grid_at(d, d0, dr % d->ne[1], dr / d->ne[1] % d->ne[2], dr / d->ne[1] / d->ne[2]), d->nb[0],
+                      grid_at(s, s0, sr % s->ne[1], sr / s->ne[1] % s->ne[2], sr / s->ne[1] / s->ne[2]), s->nb[0], size, n);
         e += n;
     }
 }
@@ -185,8 +184,7 @@ static void convert_each(struct task *k, const struct ggml_tensor *src, const st
 }
 
 // Elements e .. e + n of a row: decoded straight into a row of floats, encoded straight from one, else through buf.
-static void convert_piece(const struct ggml_tensor *src, const char *s, const struct ggml_tensor *dst, char *d, int64_t e,
-                          int64_t n) {
+void copy_piece(const struct ggml_tensor *src, const char *s, const struct ggml_tensor *dst, char *d, int64_t e, int64_t n) {
     alignas(64) float buf[ROW_CHUNK];
     for (int64_t end = e + n; e < end; e += ROW_CHUNK) {
         const int64_t m = end - e < ROW_CHUNK ? end - e : ROW_CHUNK;
@@ -200,7 +198,7 @@ static void convert_rows(struct task *k, const struct ggml_tensor *src, const st
     task_range(k, ggml_nrows(dst) * per_row, &u0, &u1);
     for (int64_t u = u0; u < u1; u++) {
         const int64_t r = u / per_row, e = u % per_row * PIECE, left = dst->ne[0] - e;
-        convert_piece(src, row_of(src, r), dst, row_of(dst, r), e, left < PIECE ? left : PIECE);
+        copy_piece(src, row_of(src, r), dst, row_of(dst, r), e, left < PIECE ? left : PIECE);
     }
 }
 
