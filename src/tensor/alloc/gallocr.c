@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// How much more work than the first placement may go into meeting the bound.
-enum { EFFORT = 12 };
-
 static int pool_for(struct ggml_gallocr *g, ggml_backend_buffer_type_t buft) {
     for (int i = 0; i < g->n_pools; i++) {
         if (g->pools[i].buft == buft) return i;
@@ -79,6 +76,7 @@ static enum err solve(struct ggml_gallocr *g, struct pool *p, struct plan_item *
         *chunk_bytes = max;
         TRY(plan_solve(&g->scratch, items, n, g->layout.n_nodes + 2, max, effort, &r));
     }
+    g->tries += r.tries;
     p->bound = r.bound;
     p->peak = r.peak;
     return ERR_OK;
@@ -142,6 +140,7 @@ static void note_takes(struct layout *l, const struct ggml_cgraph *graph) {
 
 enum err gallocr_place(struct ggml_gallocr *g, int effort) {
     struct layout *l = &g->layout;
+    g->tries = 0;
     for (int p = 0; p < g->n_pools; p++) {
         size_t chunk_bytes;
         g->pools[p].n_chunks = 0;
@@ -192,7 +191,7 @@ static enum err back(struct ggml_gallocr *g) {
 
 static enum err plan(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids) {
     TRY(gallocr_read(g, graph, node_ids, leaf_ids));
-    TRY(gallocr_place(g, EFFORT));
+    TRY(gallocr_place(g, GALLOCR_EFFORT));
     note_takes(&g->layout, graph);
     return ERR_OK;
 }
@@ -281,4 +280,14 @@ bool ggml_gallocr_alloc_graph(ggml_gallocr_t g, struct ggml_cgraph *graph) {
     if (!usable(g, graph, "ggml_gallocr_alloc_graph")) return false;
     if (!gallocr_fits(g, graph, NULL, NULL) && !replan(g, graph)) return false;
     return gallocr_assign_leafs(g, graph) == ERR_OK && gallocr_assign_nodes(g, graph) == ERR_OK;
+}
+
+size_t gallocr_overhead(const struct ggml_gallocr *g) {
+    const struct layout *l = &g->layout;
+    return sizeof(*g) + (size_t) g->n_ids * sizeof(*g->pools) + (size_t) l->node_room * sizeof(*l->nodes) +
+           (size_t) l->leaf_room * sizeof(*l->leafs) + (size_t) l->ref_room * sizeof(*l->src_slots) +
+           (size_t) l->slot_room * (sizeof(*l->slots) + sizeof(*l->items)) + g->map.size * (sizeof(*g->map.keys) + sizeof(*g->map.values)) +
+           (size_t) g->map.entry_room * (sizeof(*g->map.entry_slot) + sizeof(*g->map.entry_read)) +
+           (size_t) g->pool_room * (sizeof(*g->pool_items) + sizeof(*g->pool_index)) + g->scratch.bytes +
+           g->scratch.edge_room * 2 * sizeof(uint32_t);
 }

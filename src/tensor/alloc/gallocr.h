@@ -6,7 +6,8 @@
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 
-enum { REF_EXTERNAL = -1, MAX_POOLS = 64, MAX_CHUNKS = 64 };
+// GALLOCR_EFFORT: how much more work than the first placement may go into meeting the bound.
+enum { GALLOCR_EFFORT = 12, REF_EXTERNAL = -1, MAX_POOLS = 64, MAX_CHUNKS = 64 };
 
 // A tensor that the allocator gives memory to (never a view). Parallel to the planner's items.
 struct slot {
@@ -79,6 +80,7 @@ struct ggml_gallocr {
     struct plan_item *pool_items;  // items of one pool, when there are several
     int32_t *pool_index;
     int pool_room;
+    int tries;                     // placements that the last plan took
 };
 
 // Reads graph into g->layout and g->map: slots, lifetimes, what may take over what.
@@ -97,3 +99,6 @@ MUST_USE enum err gallocr_assign_nodes(struct ggml_gallocr *g, const struct ggml
 bool gallocr_may_take(const struct ggml_tensor *node, int i_src, ggml_backend_buffer_type_t buft, bool *wide);
 
 static inline struct ggml_tensor *gallocr_root(struct ggml_tensor *t) { return t->view_src ? t->view_src : t; }
+
+// Heap bytes of the allocator's own bookkeeping.
+size_t gallocr_overhead(const struct ggml_gallocr *g);

@@ -1,6 +1,7 @@
 // The scheduler's calls: making one, splitting, reserving, allocating, computing, and what can be asked of it.
 #include "device/sched.h"
 #include "base/env.h"
+#include "ggml/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -275,6 +276,17 @@ void ggml_backend_sched_reserve_size(ggml_backend_sched_t s, struct ggml_cgraph 
     ggml_backend_sched_reset(s);
 }
 
+struct ggml_plan_report *ggml_backend_sched_plan_report(ggml_backend_sched_t s, struct ggml_cgraph *graph) {
+    if (!usable(s, graph, "ggml_backend_sched_plan_report")) return NULL;
+    ggml_backend_sched_synchronize(s);
+    if (split(s, graph) != ERR_OK) return NULL;
+    show_copies(s, true);
+    struct ggml_plan_report *r = ggml_plan_report_new(graph_of(s), s->bufts, s->n_backends, ids(s, s->node_ids), ids(s, s->leaf_ids));
+    show_copies(s, false);
+    ggml_backend_sched_reset(s);
+    return r;
+}
+
 // Inputs that exist once per set move to the place of the set in use. Before their views are placed.
 static void turn_inputs(struct ggml_backend_sched *s) {
     for (int i = 0; s->set > 0 && i < s->n_rotated; i++) {
@@ -416,4 +428,14 @@ ggml_backend_t ggml_backend_sched_get_tensor_backend(ggml_backend_sched_t s, str
     if (!s->own_in_use) return s->n_splits > 0 ? s->backends[0] : NULL;
     const int32_t e = sched_find(s, node);
     return e < 0 || s->entries[e].backend < 0 ? NULL : s->backends[s->entries[e].backend];
+}
+
+size_t ggml_backend_sched_overhead(ggml_backend_sched_t s) {
+    if (!s) return 0;
+    return sizeof(*s) + gallocr_overhead(s->galloc) + s->map_size * (sizeof(*s->keys) + sizeof(*s->values)) +
+           (size_t) s->entry_room * sizeof(*s->entries) + (size_t) s->node_room * (GGML_MAX_SRC + 1) * sizeof(int32_t) +
+           (size_t) s->preset_room * sizeof(*s->presets) + (size_t) s->split_room * sizeof(*s->splits) +
+           (size_t) s->copy_room * sizeof(*s->copies) + (size_t) s->patch_room * sizeof(*s->patches) +
+           (size_t) s->rotated_room * sizeof(*s->rotated) + (size_t) s->pool.n_blocks * SCHED_TENSORS_PER_BLOCK * sizeof(struct ggml_tensor) +
+           (size_t) s->own_nodes_room * (sizeof(void *) + sizeof(int)) + (size_t) s->own_leafs_room * (sizeof(void *) + sizeof(int));
 }

@@ -13,6 +13,7 @@ enum {
     SCHED_MAX_BACKENDS = 16,
     SCHED_MAX_COPIES = 4,         // sets of inputs when consecutive graphs overlap
     SCHED_MAX_SPLIT_INPUTS = 30,
+    SCHED_TENSORS_PER_BLOCK = 64,
     SCHED_NOWHERE = -1,           // not assigned yet
     SCHED_FOREIGN = -2,           // in a buffer that no backend of this scheduler can use: always read through a copy
 };

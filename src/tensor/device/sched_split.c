@@ -7,20 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TENSORS_PER_BLOCK = 64 };
-
 // ---- tensors of the scheduler's own ---------------------------------------------------------------------------------
 
 struct ggml_tensor *sched_new_tensor(struct ggml_backend_sched *s) {
     struct sched_tensors *p = &s->pool;
-    if (p->n_used == p->n_blocks * TENSORS_PER_BLOCK) {
+    if (p->n_used == p->n_blocks * SCHED_TENSORS_PER_BLOCK) {
         struct ggml_tensor **blocks = realloc(p->blocks, ((size_t) p->n_blocks + 1) * sizeof(*blocks));
         if (blocks) p->blocks = blocks;
-        struct ggml_tensor *b = blocks ? malloc(TENSORS_PER_BLOCK * sizeof(*b)) : NULL;
+        struct ggml_tensor *b = blocks ? malloc(SCHED_TENSORS_PER_BLOCK * sizeof(*b)) : NULL;
         if (!b) DEVICE_FAIL(NULL, ERR_NOMEM, "scheduler: no memory for copies of tensors");
         p->blocks[p->n_blocks++] = b;
     }
-    struct ggml_tensor *t = &p->blocks[p->n_used / TENSORS_PER_BLOCK][p->n_used % TENSORS_PER_BLOCK];
+    struct ggml_tensor *t = &p->blocks[p->n_used / SCHED_TENSORS_PER_BLOCK][p->n_used % SCHED_TENSORS_PER_BLOCK];
     p->n_used++;
     return t;
 }

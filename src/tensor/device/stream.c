@@ -1,6 +1,7 @@
 // Backends (streams of work on a device) and events.
 #include "device/device.h"
 #include "graph/graph.h"
+#include "ggml/plan.h"
 
 #include <stdlib.h>
 
@@ -63,6 +64,10 @@ enum ggml_status ggml_backend_graph_compute(ggml_backend_t backend, struct ggml_
     ggml_backend_synchronize(backend);
     if (queued != GGML_STATUS_SUCCESS || !backend->iface->status) return queued;
     return backend->iface->status(backend);
+}
+
+size_t ggml_backend_work_size(ggml_backend_t backend) {
+    return backend && backend->iface->work_size ? backend->iface->work_size(backend) : 0;
 }
 
 // Plans of streams that have none of their own: the graph, remembered.

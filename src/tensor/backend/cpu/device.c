@@ -293,9 +293,9 @@ static bool supports_buft(ggml_backend_dev_t dev, ggml_backend_buffer_type_t buf
 }
 
 static bool may_overwrite(ggml_backend_dev_t dev, const struct ggml_tensor *t, int i_src) {
-    (void) dev, (void) i_src;
+    (void) dev;
     const struct op *op = op_get(t->op);
-    return op && (op->flags & (OP_INPLACE | OP_INPLACE_WIDE));
+    return op && (op->flags & (OP_INPLACE | OP_INPLACE_WIDE)) && (i_src == 0 || (op->flags & OP_ELEMENTWISE));
 }
 
 static const struct ggml_device_iface device_iface = {

@@ -1,0 +1,76 @@
+// Snapshots of graphs with the device's addresses. A graph may be changed or freed as soon as it has been queued, so everything the
+// kernels look at is copied; a tensor that occurs twice is copied once, so that whoever compares pointers sees the same graph.
+#include "backend/sim/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void sim_job_free(struct sim_job *j) {
+    free(j->tensors);
+    free(j->nodes);
+    free(j->keys);
+    free(j->values);
+    memset(j, 0, sizeof(*j));
+}
+
+static enum err resize(void **p, size_t bytes) {
+    void *q = realloc(*p, bytes);
+    if (!q) return err_set(ERR_NOMEM, "sim: no memory for a graph of %zu bytes", bytes);
+    *p = q;
+    return ERR_OK;
+}
+
+enum err sim_job_reserve(struct sim_job *j, const struct ggml_cgraph *graph) {
+    int most = graph->n_nodes;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        for (int k = 0; k < GGML_MAX_SRC; k++) most += graph->nodes[i]->src[k] != NULL;
+    }
+    if (graph->n_nodes > j->node_room) {
+        TRY(resize((void **) &j->nodes, (size_t) graph->n_nodes * sizeof(*j->nodes)));
+        j->node_room = graph->n_nodes;
+    }
+    if (most <= j->room) return ERR_OK;
+    size_t size = 64;
+    while (size < 2 * (size_t) most) size *= 2;
+    TRY(resize((void **) &j->tensors, (size_t) most * sizeof(*j->tensors)));
+    TRY(resize((void **) &j->keys, size * sizeof(*j->keys)));
+    TRY(resize((void **) &j->values, size * sizeof(*j->values)));
+    j->map_size = size;
+    j->room = most;
+    return ERR_OK;
+}
+
+static int32_t enter(struct sim_job *j, const struct ggml_tensor *t) {
+    size_t h = ((uintptr_t) t >> 4) * 0x9E3779B97F4A7C15u >> 32;
+    while (j->keys[h & (j->map_size - 1)] && j->keys[h & (j->map_size - 1)] != t) h++;
+    h &= j->map_size - 1;
+    if (j->keys[h]) return j->values[h];
+    const int32_t i = j->n_tensors++;
+    j->keys[h] = t;
+    j->values[h] = i;
+    j->tensors[i] = *t;
+    j->tensors[i].data = t->data ? sim_address(t) : NULL;
+    return i;
+}
+
+enum err sim_job_take(struct sim_job *j, const struct ggml_cgraph *graph) {
+    TRY(sim_job_reserve(j, graph));
+    memset(j->keys, 0, j->map_size * sizeof(*j->keys));
+    j->n_tensors = 0;
+    for (int i = 0; i < graph->n_nodes; i++) j->nodes[i] = &j->tensors[enter(j, graph->nodes[i])];
+    for (int i = 0; i < graph->n_nodes; i++) {
+        for (int k = 0; k < GGML_MAX_SRC; k++) {
+            if (graph->nodes[i]->src[k]) j->nodes[i]->src[k] = &j->tensors[enter(j, graph->nodes[i]->src[k])];
+        }
+    }
+    // view_src of copies still names the caller's tensors, which kernels do not follow: it says only that the tensor is a view.
+    j->graph = *graph;
+    j->graph.nodes = j->nodes;
+    j->graph.size = graph->n_nodes;
+    j->graph.leafs = NULL;
+    j->graph.n_leafs = 0;
+    j->graph.visited = (struct tensor_set) {0};
+    j->graph.use_counts = NULL;
+    j->graph.grads = j->graph.grad_accs = NULL;
+    return ERR_OK;
+}
