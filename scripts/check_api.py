@@ -54,7 +54,8 @@ def checks_of(title, lines):
         for name, value in (l[:2] for l in lines):
             if name in ("GGML_NORETURN", "GGML_RESTRICT"):
                 continue
-            yield f'_Static_assert(({name}) == ({value}), "{name}");'
+            same = f"!__builtin_strcmp({name}, {value})" if value.startswith('"') else f"({name}) == ({value})"
+            yield f'_Static_assert({same}, "{name}");'
     elif title == "[typedefs]":
         for name, ctype in (l[:2] for l in lines):
             if "{" not in ctype:
