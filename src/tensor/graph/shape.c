@@ -15,7 +15,7 @@ size_t ggml_nbytes(const struct ggml_tensor *tensor) {
     if (ggml_is_empty(tensor)) return 0;
     const int64_t block = ggml_blck_size(tensor->type);
     size_t bytes = block == 1 ? ggml_type_size(tensor->type) + (size_t) (tensor->ne[0] - 1) * tensor->nb[0]
-                              : (size_t) (tensor->ne[0] / block) * tensor->nb[0];
+                              : (size_t) tensor->ne[0] * tensor->nb[0] / (size_t) block;
     for (int i = 1; i < GGML_MAX_DIMS; i++) bytes += (size_t) (tensor->ne[i] - 1) * tensor->nb[i];
     return bytes;
 }

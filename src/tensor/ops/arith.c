@@ -1,5 +1,6 @@
 // ADD, SUB, MUL, DIV: element-wise arithmetic with the second operand repeated to the first's shape. ADD1 adds one value.
 // Any mix of F32, F16, BF16 and quantized operands: each element is decoded, computed in F32 and encoded once.
+#include "ops/backward.h"
 #include "ops/row.h"
 #include "kern/binary.h"
 
@@ -56,11 +57,40 @@ struct ggml_tensor *ggml_add_cast(struct ggml_context *ctx, struct ggml_tensor *
     return op_build_as(ctx, GGML_OP_ADD, &want, NULL, NULL, 0, (struct ggml_tensor *[]){a, b}, 2);
 }
 
-#define ARITH(ID, lower, sym, inf, fn)                                                                               \
+// ---- gradients: backward_add sums up what a repeated operand gets --------------------------------------------------------
+
+static enum err back_add(struct backward *b, struct ggml_tensor *t) {
+    TRY(backward_add(b, t->src[0], backward_grad(b, t)));
+    return backward_add(b, t->src[1], backward_grad(b, t));
+}
+
+static enum err back_sub(struct backward *b, struct ggml_tensor *t) {
+    TRY(backward_add(b, t->src[0], backward_grad(b, t)));
+    if (!backward_wants(b, t->src[1])) return ERR_OK;
+    return backward_add(b, t->src[1], ggml_neg(b->ctx, backward_grad(b, t)));
+}
+
+static enum err back_mul(struct backward *b, struct ggml_tensor *t) {
+    struct ggml_tensor *g = backward_grad(b, t);
+    if (backward_wants(b, t->src[0])) TRY(backward_add(b, t->src[0], ggml_mul(b->ctx, g, t->src[1])));
+    if (!backward_wants(b, t->src[1])) return ERR_OK;
+    return backward_add(b, t->src[1], ggml_mul(b->ctx, g, t->src[0]));
+}
+
+// t = x / y: g / y and -g t / y
+static enum err back_div(struct backward *b, struct ggml_tensor *t) {
+    struct ggml_tensor *part = ggml_div(b->ctx, backward_grad(b, t), t->src[1]);
+    TRY(backward_add(b, t->src[0], part));
+    if (!backward_wants(b, t->src[1])) return ERR_OK;
+    return backward_add(b, t->src[1], ggml_neg(b->ctx, ggml_mul(b->ctx, part, t)));
+}
+
+#define ARITH(ID, lower, sym, inf, fn, back)                                                                               \
     const struct op op_##lower = {.id = GGML_OP_##ID, .name = #ID, .symbol = sym, .n_src = 2,                        \
-                                  .flags = OP_INPLACE | OP_ELEMENTWISE, .infer = inf, .run = fn, .threads = row_threads_map};
-ARITH(ADD, add, "x+y", infer, run_add)
-ARITH(SUB, sub, "x-y", infer, run_sub)
-ARITH(MUL, mul, "x*y", infer, run_mul)
-ARITH(DIV, div, "x/y", infer, run_div)
-ARITH(ADD1, add1, "x+y", infer_add1, run_add)
+                                  .flags = OP_INPLACE | OP_ELEMENTWISE, .infer = inf, .run = fn, .threads = row_threads_map, \
+                                  .backward = back};
+ARITH(ADD, add, "x+y", infer, run_add, back_add)
+ARITH(SUB, sub, "x-y", infer, run_sub, back_sub)
+ARITH(MUL, mul, "x*y", infer, run_mul, back_mul)
+ARITH(DIV, div, "x/y", infer, run_div, back_div)
+ARITH(ADD1, add1, "x+y", infer_add1, run_add, back_add)

@@ -51,6 +51,22 @@ enum err backward_add_part(struct backward *b, struct ggml_tensor *s, struct ggm
                                 : ggml_acc(b->ctx, sum, grad, nb1, nb2, nb3, offset));
 }
 
+// grad [n, r, m] summed over r, as [n, m].
+static struct ggml_tensor *sum_middle(struct ggml_context *ctx, struct ggml_tensor *grad, int64_t n, int64_t r, int64_t m) {
+    if (r == 1) return grad;
+    struct ggml_tensor *x = ggml_permute(ctx, ggml_reshape_3d(ctx, grad, n, r, m), 0, 2, 1, 3);
+    return ggml_repeat_back(ctx, x, ggml_new_tensor_2d(ctx, GGML_TYPE_F32, n, m));
+}
+
+struct ggml_tensor *backward_unbroadcast(struct ggml_context *ctx, struct ggml_tensor *grad, const struct ggml_tensor *like) {
+    if (ggml_is_error(grad) || ggml_are_same_shape(grad, like)) return grad;
+    const int64_t n = grad->ne[0] * grad->ne[1], r2 = grad->ne[2] / like->ne[2], r3 = grad->ne[3] / like->ne[3];
+    const int64_t n3 = grad->ne[3];
+    struct ggml_tensor *x = sum_middle(ctx, grad, n, r2, like->ne[2] * n3);
+    x = sum_middle(ctx, x, n * like->ne[2], r3, like->ne[3]);
+    return ggml_reshape_4d(ctx, x, like->ne[0], like->ne[1], like->ne[2], like->ne[3]);
+}
+
 // ---- which tensors need a gradient ---------------------------------------------------------------------------------------
 
 // Sources that no gradient flows to: integers (row indices, positions), those that give only their shape or their place, and

@@ -24,6 +24,9 @@ bool backward_wants(const struct backward *b, const struct ggml_tensor *s);
 // Adds grad to the gradient of s: of s's shape or one that s is repeated to, which is then summed up. Does nothing if s wants none.
 // Passes errors of the builders on: grad may be the error tensor.
 MUST_USE enum err backward_add(struct backward *b, struct ggml_tensor *s, struct ggml_tensor *grad);
+// Sums over the dimensions 2 and 3 along which a matrix product had used `like` several times: it repeats each of its matrices in
+// a row (index / n), unlike ggml_repeat, which repeats them all in turn.
+struct ggml_tensor *backward_unbroadcast(struct ggml_context *ctx, struct ggml_tensor *grad, const struct ggml_tensor *like);
 // Adds grad to a part of the gradient of s (contiguous): the part that a view with these strides and this offset shows.
 MUST_USE enum err backward_add_part(struct backward *b, struct ggml_tensor *s, struct ggml_tensor *grad, size_t nb1, size_t nb2,
                                     size_t nb3, size_t offset);

@@ -1,5 +1,6 @@
 // DUP, CONT, CPY: a copy as it is, in one piece (perhaps of another shape), and into a given tensor (or of another type).
 #include "ops/copy.h"
+#include "ops/backward.h"
 #include "ops/row.h"
 
 static enum err infer_dup(const struct ggml_tensor *t, struct op_shape *shape) {
@@ -90,9 +91,15 @@ struct ggml_tensor *ggml_cont_3d(struct ggml_context *ctx, struct ggml_tensor *a
     return ggml_cont_4d(ctx, a, ne0, ne1, ne2, 1);
 }
 
+// The elements keep their order: the gradient is the same numbers in the source's shape.
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    if (!backward_wants(b, t->src[0])) return ERR_OK;
+    return backward_add(b, t->src[0], ggml_reshape(b->ctx, backward_grad(b, t), t->src[0]));
+}
+
 const struct op op_dup = {.id = GGML_OP_DUP, .name = "DUP", .symbol = "x", .n_src = 1, .flags = OP_INPLACE_WIDE,
-                          .infer = infer_dup, .run = run, .threads = copy_threads};
+                          .infer = infer_dup, .run = run, .threads = copy_threads, .backward = backward};
 const struct op op_cont = {.id = GGML_OP_CONT, .name = "CONT", .symbol = "cont(x)", .n_src = 1, .flags = OP_INPLACE_WIDE,
-                           .infer = infer_cont, .run = run, .threads = copy_threads};
+                           .infer = infer_cont, .run = run, .threads = copy_threads, .backward = backward};
 const struct op op_cpy = {.id = GGML_OP_CPY, .name = "CPY", .symbol = "x->y", .n_src = 1, .flags = OP_INPLACE_WIDE,
-                          .infer = infer_cpy, .run = run, .threads = copy_threads};
+                          .infer = infer_cpy, .run = run, .threads = copy_threads, .backward = backward};

@@ -1,6 +1,8 @@
 // Element-wise functions that are operations of their own: SQR, SQRT, LOG, SIN, COS, SCALE (with bias), CLAMP, LEAKY_RELU,
 // and SILU_BACK. On F32, F16 and BF16 of any layout.
+#include "ops/backward.h"
 #include "ops/row.h"
+#include "ops/slope.h"
 #include "kern/binary.h"
 #include "kern/unary.h"
 
@@ -103,9 +105,39 @@ struct ggml_tensor *ggml_silu_back(struct ggml_context *ctx, struct ggml_tensor 
     return op_build(ctx, GGML_OP_SILU_BACK, false, NULL, 0, (struct ggml_tensor *[]){a, b}, 2);
 }
 
+// ---- gradients ------------------------------------------------------------------------------------------------------
+
+#define TIMES(g, slope) backward_add(b, t->src[0], ggml_mul(b->ctx, (g), (slope)))
+
+static enum err back_sqr(struct backward *b, struct ggml_tensor *t) {
+    return TIMES(ggml_scale(b->ctx, backward_grad(b, t), 2.0f), t->src[0]);
+}
+static enum err back_sqrt(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_scale(b->ctx, ggml_div(b->ctx, backward_grad(b, t), t), 0.5f));
+}
+static enum err back_log(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_div(b->ctx, backward_grad(b, t), t->src[0]));
+}
+static enum err back_sin(struct backward *b, struct ggml_tensor *t) {
+    return TIMES(backward_grad(b, t), ggml_cos(b->ctx, t->src[0]));
+}
+static enum err back_cos(struct backward *b, struct ggml_tensor *t) {
+    return TIMES(ggml_neg(b->ctx, backward_grad(b, t)), ggml_sin(b->ctx, t->src[0]));
+}
+static enum err back_scale(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_scale(b->ctx, backward_grad(b, t), tensor_param_f32(t, 0)));
+}
+static enum err back_clamp(struct backward *b, struct ggml_tensor *t) {
+    return TIMES(backward_grad(b, t), slope_inside(b->ctx, t->src[0], tensor_param_f32(t, 0), tensor_param_f32(t, 1)));
+}
+static enum err back_leaky_relu(struct backward *b, struct ggml_tensor *t) {
+    const float slope = tensor_param_f32(t, 0);
+    return TIMES(backward_grad(b, t), ggml_scale_bias(b->ctx, ggml_step(b->ctx, t->src[0]), 1.0f - slope, slope));
+}
+
 #define ELEMENTWISE(ID, lower, sym, more, inf, thr)                                                                     \
     const struct op op_##lower = {.id = GGML_OP_##ID, .name = #ID, .symbol = sym, .n_src = 1, .flags = OP_ELEMENTWISE | (more), \
-                                  .infer = inf, .run = run_##lower, .threads = thr};
+                                  .infer = inf, .run = run_##lower, .threads = thr, .backward = back_##lower};
 ELEMENTWISE(SQR, sqr, "x^2", OP_INPLACE, infer, row_threads_map)
 ELEMENTWISE(SQRT, sqrt, "√x", OP_INPLACE, infer, row_threads_map)
 ELEMENTWISE(LOG, log, "log(x)", OP_INPLACE, infer, row_threads_func)

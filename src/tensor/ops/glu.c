@@ -1,9 +1,12 @@
 // GLU: gated units, act(gate) * value, of glu.def. The two are the halves of one tensor's rows (gate first; last if swapped) or
 // two tensors of one shape. On F32, F16 and BF16 of any layout.
 // op_params: [0] the unit, [1] swapped, [2] alpha, [3] limit.
+#include "ops/backward.h"
 #include "ops/row.h"
+#include "ops/slope.h"
 #include "kern/binary.h"
 
+#include <math.h>
 #include <stddef.h>
 
 static const size_t place[GGML_GLU_OP_COUNT] = {
@@ -102,5 +105,70 @@ NAMED(swiglu, SWIGLU)
 NAMED(geglu_erf, GEGLU_ERF)
 NAMED(geglu_quick, GEGLU_QUICK)
 
+// ---- gradient -------------------------------------------------------------------------------------------------------
+
+// The activation of each unit; those with limits are handled apart.
+static enum ggml_unary_op activation(enum ggml_glu_op unit) {
+    switch (unit) {
+        case GGML_GLU_OP_REGLU: return GGML_UNARY_OP_RELU;
+        case GGML_GLU_OP_GEGLU: return GGML_UNARY_OP_GELU;
+        case GGML_GLU_OP_GEGLU_ERF: return GGML_UNARY_OP_GELU_ERF;
+        case GGML_GLU_OP_GEGLU_QUICK: return GGML_UNARY_OP_GELU_QUICK;
+        default: return GGML_UNARY_OP_SILU;
+    }
+}
+
+struct unit_grads {
+    struct ggml_tensor *gate, *value;
+};
+
+// y = h(min(a, limit)) * (clamp(b, +-limit) + c), h(x) = x sigmoid(alpha x)
+static struct unit_grads limited(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, struct ggml_tensor *g,
+                                 float alpha, float limit, float c) {
+    struct ggml_tensor *x = ggml_clamp(ctx, a, -INFINITY, limit), *value = ggml_clamp(ctx, b, -limit, limit);
+    struct ggml_tensor *s = ggml_sigmoid(ctx, ggml_scale(ctx, x, alpha));
+    struct ggml_tensor *ds = ggml_mul(ctx, s, ggml_scale_bias(ctx, s, -1.0f, 1.0f));
+    struct ggml_tensor *dh = ggml_add(ctx, s, ggml_mul(ctx, ggml_scale(ctx, x, alpha), ds));
+    struct ggml_tensor *dgate = ggml_mul(ctx, ggml_mul(ctx, g, dh), ggml_scale_bias(ctx, value, 1.0f, c));
+    struct ggml_tensor *dvalue = ggml_mul(ctx, ggml_mul(ctx, g, x), s);
+    return (struct unit_grads){
+        .gate = ggml_mul(ctx, dgate, slope_inside(ctx, a, -INFINITY, limit)),
+        .value = ggml_mul(ctx, dvalue, slope_inside(ctx, b, -limit, limit)),
+    };
+}
+
+static struct unit_grads unit_grads(struct ggml_context *ctx, const struct ggml_tensor *t, struct ggml_tensor *a,
+                                    struct ggml_tensor *b, struct ggml_tensor *g) {
+    const enum ggml_glu_op unit = (enum ggml_glu_op) tensor_param_i32(t, 0);
+    const float alpha = tensor_param_f32(t, 2), limit = tensor_param_f32(t, 3);
+    if (unit == GGML_GLU_OP_SWIGLU_OAI) return limited(ctx, a, b, g, alpha, limit, 1.0f);
+    if (unit == GGML_GLU_OP_SWIGLU_CLAMP) return limited(ctx, a, b, g, 1.0f, limit, 0.0f);
+    const enum ggml_unary_op f = activation(unit);
+    struct ggml_tensor *through = ggml_mul(ctx, g, b);  // the gradient of act(a)
+    return (struct unit_grads){
+        .gate = f == GGML_UNARY_OP_SILU ? ggml_silu_back(ctx, through, a)
+                                        : ggml_mul(ctx, through, slope_of(ctx, f, a, NULL, NULL)),
+        .value = ggml_mul(ctx, g, ggml_unary(ctx, a, f)),
+    };
+}
+
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    struct ggml_tensor *g = backward_grad(b, t), *a = t->src[0];
+    if (t->src[1]) {
+        const struct unit_grads two = unit_grads(b->ctx, t, a, t->src[1], g);
+        TRY(backward_add(b, a, two.gate));
+        return backward_add(b, t->src[1], two.value);
+    }
+    const bool swapped = tensor_param_i32(t, 1) != 0;
+    struct ggml_tensor *half[2];
+    for (int i = 0; i < 2; i++) {
+        half[i] = ggml_view_4d(b->ctx, a, t->ne[0], t->ne[1], t->ne[2], t->ne[3], a->nb[1], a->nb[2], a->nb[3],
+                               (size_t) i * (size_t) t->ne[0] * a->nb[0]);
+    }
+    const struct unit_grads two = unit_grads(b->ctx, t, half[swapped], half[!swapped], g);
+    return backward_add(b, a, ggml_concat(b->ctx, swapped ? two.value : two.gate, swapped ? two.gate : two.value, 0));
+}
+
 const struct op op_glu = {.id = GGML_OP_GLU, .name = "GLU", .symbol = "glu(x)", .n_src = 1,
-                          .flags = OP_INPLACE_WIDE | OP_ELEMENTWISE, .infer = infer, .run = run, .threads = row_threads_func};
+                          .flags = OP_INPLACE_WIDE | OP_ELEMENTWISE, .infer = infer, .run = run, .threads = row_threads_func,
+                          .backward = backward};

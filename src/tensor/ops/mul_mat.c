@@ -1,6 +1,7 @@
 // mul_mat: {k, m} times {k, n} gives {m, n}: every row of a with every row of b. Dimensions 2 and 3 of a are repeated to those
 // of b. The columns (rows of b) are encoded once into the form that suits a's type, then pieces of rows times columns are
 // handed out one by one. Which path computes a piece never shows in its bits (kern/mm.h).
+#include "ops/backward.h"
 #include "ops/mul_mat_int.h"
 
 static enum err infer(const struct ggml_tensor *t, struct op_shape *s) {
@@ -107,7 +108,18 @@ struct ggml_tensor *ggml_mul_mat(struct ggml_context *ctx, struct ggml_tensor *a
     return op_build(ctx, GGML_OP_MUL_MAT, false, params, MM_N_PARAM, src, 2);
 }
 
+// t {M, N} = b {K, N} times a {K, M} transposed: da = b g^T, db = a^T g as outer products.
+static enum err backward(struct backward *bw, struct ggml_tensor *t) {
+    struct ggml_tensor *a = t->src[0], *b = t->src[1], *g = backward_grad(bw, t);
+    if (backward_wants(bw, a)) {
+        struct ggml_tensor *da = backward_unbroadcast(bw->ctx, ggml_out_prod(bw->ctx, b, g), a);
+        TRY(backward_add(bw, a, da));
+    }
+    if (!backward_wants(bw, b)) return ERR_OK;
+    return backward_add(bw, b, ggml_out_prod(bw->ctx, a, ggml_transpose(bw->ctx, g)));
+}
+
 const struct op op_mul_mat = {
     .id = GGML_OP_MUL_MAT, .name = "MUL_MAT", .symbol = "X*Y", .n_src = 2,
-    .infer = infer, .scratch = scratch, .run = run, .threads = threads,
+    .infer = infer, .scratch = scratch, .run = run, .threads = threads, .backward = backward,
 };

@@ -1,6 +1,7 @@
 // NORM, RMS_NORM, L2_NORM: rows (dimension 0) brought to unit variance, mean square or length. RMS_NORM_BACK: the gradient of
 // RMS_NORM. GROUP_NORM: the same as NORM over groups of channels (dimension 2). F32, F16 and BF16 of any layout.
 // op_params: [0] eps; GROUP_NORM: [0] number of groups, [1] eps.
+#include "ops/backward.h"
 #include "ops/row.h"
 #include "kern/norm.h"
 
@@ -157,15 +158,63 @@ struct ggml_tensor *ggml_group_norm_inplace(struct ggml_context *ctx, struct ggm
     return op_build(ctx, GGML_OP_GROUP_NORM, true, (int32_t[]){n_groups, bits(eps)}, 2, &a, 1);
 }
 
+// ---- gradients ------------------------------------------------------------------------------------------------------
+
+static enum err back_rms(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_rms_norm_back(b->ctx, backward_grad(b, t), t->src[0], tensor_param_f32(t, 0)));
+}
+
+// Rows of x brought to y = (x - mean) / sd: (g - mean(g) - y mean(g y)) / sd
+static struct ggml_tensor *layer_grad(struct ggml_context *ctx, struct ggml_tensor *x, struct ggml_tensor *y,
+                                      struct ggml_tensor *g, float eps) {
+    struct ggml_tensor *variance = ggml_mean(ctx, ggml_sqr(ctx, ggml_sub(ctx, x, ggml_mean(ctx, x))));
+    struct ggml_tensor *sd = ggml_sqrt(ctx, ggml_scale_bias(ctx, variance, 1.0f, eps));
+    struct ggml_tensor *along = ggml_mul(ctx, y, ggml_mean(ctx, ggml_mul(ctx, g, y)));
+    return ggml_div(ctx, ggml_sub(ctx, ggml_sub(ctx, g, ggml_mean(ctx, g)), along), sd);
+}
+
+static enum err back_layer(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], layer_grad(b->ctx, t->src[0], t, backward_grad(b, t), tensor_param_f32(t, 0)));
+}
+
+// y = x / r, r = max(length, eps): (g - y sum(g y)) / r, without the second term where eps is the larger
+static enum err back_l2(struct backward *b, struct ggml_tensor *t) {
+    const float eps = tensor_param_f32(t, 0);
+    struct ggml_context *ctx = b->ctx;
+    struct ggml_tensor *g = backward_grad(b, t), *length = ggml_sqrt(ctx, ggml_sum_rows(ctx, ggml_sqr(ctx, t->src[0])));
+    struct ggml_tensor *longer = ggml_step(ctx, ggml_scale_bias(ctx, length, 1.0f, -eps));
+    struct ggml_tensor *along = ggml_mul(ctx, t, ggml_mul(ctx, ggml_sum_rows(ctx, ggml_mul(ctx, g, t)), longer));
+    struct ggml_tensor *r = ggml_clamp(ctx, length, eps, INFINITY);
+    return backward_add(b, t->src[0], ggml_div(ctx, ggml_sub(ctx, g, along), r));
+}
+
+// As NORM, with each group as one row.
+static enum err back_group(struct backward *b, struct ggml_tensor *t) {
+    const int64_t groups = tensor_param_i32(t, 0);
+    if (t->ne[2] % groups != 0) {
+        return err_set(ERR_UNSUPPORTED, "gradient of GROUP_NORM: %lld channels do not divide into %lld groups",
+                       (long long) t->ne[2], (long long) groups);
+    }
+    struct ggml_context *ctx = b->ctx;
+    const int64_t n = t->ne[0] * t->ne[1] * (t->ne[2] / groups);
+    struct ggml_tensor *x = ggml_cont_3d(ctx, t->src[0], n, groups, t->ne[3]);
+    struct ggml_tensor *y = ggml_cont_3d(ctx, t, n, groups, t->ne[3]);
+    struct ggml_tensor *g = ggml_reshape_3d(ctx, backward_grad(b, t), n, groups, t->ne[3]);
+    return backward_add(b, t->src[0], ggml_reshape(ctx, layer_grad(ctx, x, y, g, tensor_param_f32(t, 1)), t));
+}
+
 const struct op op_norm = {.id = GGML_OP_NORM, .name = "NORM", .symbol = "norm(x)", .n_src = 1, .flags = OP_INPLACE_WIDE,
-                           .infer = infer, .scratch = scratch, .run = run_layer, .threads = threads};
+                           .infer = infer, .scratch = scratch, .run = run_layer, .threads = threads,
+                           .backward = back_layer};
 const struct op op_rms_norm = {.id = GGML_OP_RMS_NORM, .name = "RMS_NORM", .symbol = "rms_norm(x)", .n_src = 1,
-                               .flags = OP_INPLACE, .infer = infer, .scratch = scratch, .run = run_rms, .threads = threads};
+                               .flags = OP_INPLACE, .infer = infer, .scratch = scratch, .run = run_rms, .threads = threads,
+                               .backward = back_rms};
 const struct op op_l2_norm = {.id = GGML_OP_L2_NORM, .name = "L2_NORM", .symbol = "l2_norm(x)", .n_src = 1,
-                              .flags = OP_INPLACE_WIDE, .infer = infer, .scratch = scratch, .run = run_l2, .threads = threads};
+                              .flags = OP_INPLACE_WIDE, .infer = infer, .scratch = scratch, .run = run_l2, .threads = threads,
+                              .backward = back_l2};
 const struct op op_rms_norm_back = {.id = GGML_OP_RMS_NORM_BACK, .name = "RMS_NORM_BACK", .symbol = "rms_norm_back(x)",
                                     .n_src = 2, .flags = OP_INPLACE, .infer = infer_back, .scratch = scratch_back,
                                     .run = run_rms_back, .threads = threads};
 const struct op op_group_norm = {.id = GGML_OP_GROUP_NORM, .name = "GROUP_NORM", .symbol = "group_norm(x)", .n_src = 1,
                                  .flags = OP_INPLACE_WIDE, .infer = infer_group, .scratch = scratch, .run = run_group,
-                                 .threads = threads_group};
+                                 .threads = threads_group, .backward = back_group};

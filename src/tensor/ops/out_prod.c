@@ -1,5 +1,6 @@
 // out_prod: {n, k} and {m, k} give {n, m}: result[i, j] = sum over l of a[i, l] * b[j, l], summed in order of l, one fma each.
 // Dimensions 2 and 3 of a are repeated to those of b. Both may have any type; b any strides.
+#include "ops/backward.h"
 #include "ops/mul_mat_int.h"
 
 #include <string.h>
@@ -88,6 +89,20 @@ struct ggml_tensor *ggml_out_prod(struct ggml_context *ctx, struct ggml_tensor *
     return op_build(ctx, GGML_OP_OUT_PROD, false, NULL, 0, src, 2);
 }
 
+// t {M, N} = sum over k of a {M, K} and b {N, K}: da = sum over n of g and b, db = sum over m of g and a.
+static enum err backward(struct backward *bw, struct ggml_tensor *t) {
+    struct ggml_tensor *a = t->src[0], *b = t->src[1], *g = backward_grad(bw, t);
+    if (backward_wants(bw, a)) {
+        struct ggml_tensor *da = ggml_out_prod(bw->ctx, g, ggml_cont(bw->ctx, ggml_transpose(bw->ctx, b)));
+        TRY(backward_add(bw, a, backward_unbroadcast(bw->ctx, da, a)));
+    }
+    if (!backward_wants(bw, b)) return ERR_OK;
+    struct ggml_tensor *db = ggml_mul_mat(bw->ctx, ggml_cont(bw->ctx, ggml_transpose(bw->ctx, a)),
+                                          ggml_cont(bw->ctx, ggml_transpose(bw->ctx, g)));
+    return backward_add(bw, b, ggml_cont(bw->ctx, ggml_transpose(bw->ctx, db)));
+}
+
 const struct op op_out_prod = {
     .id = GGML_OP_OUT_PROD, .name = "OUT_PROD", .symbol = "X*Y", .n_src = 2, .infer = infer, .scratch = scratch, .run = run,
+    .backward = backward,
 };

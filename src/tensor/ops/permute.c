@@ -1,5 +1,5 @@
 // PERMUTE: the same memory with dimension i of the source at position axis_i of the result.
-#include "ops/op.h"
+#include "ops/backward.h"
 
 #include <string.h>
 
@@ -36,5 +36,12 @@ struct ggml_tensor *ggml_permute(struct ggml_context *ctx, struct ggml_tensor *a
     return t;
 }
 
+// Back to where the dimensions came from.
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    int from[GGML_MAX_DIMS];
+    for (int i = 0; i < GGML_MAX_DIMS; i++) from[t->op_params[i]] = i;
+    return backward_add(b, t->src[0], ggml_permute(b->ctx, backward_grad(b, t), from[0], from[1], from[2], from[3]));
+}
+
 const struct op op_permute = {.id = GGML_OP_PERMUTE, .name = "PERMUTE", .symbol = "permute(x)", .n_src = 1, .flags = OP_VIEW,
-                              .infer = infer};
+                              .infer = infer, .backward = backward};

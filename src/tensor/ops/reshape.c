@@ -1,5 +1,5 @@
 // RESHAPE: the same elements in the same order under another shape; only for packed tensors.
-#include "ops/op.h"
+#include "ops/backward.h"
 
 #include <string.h>
 
@@ -64,5 +64,9 @@ struct ggml_tensor *ggml_reshape_4d(struct ggml_context *ctx, struct ggml_tensor
     return reshape(ctx, a, 4, (int64_t[]){ne0, ne1, ne2, ne3});
 }
 
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_reshape(b->ctx, backward_grad(b, t), t->src[0]));
+}
+
 const struct op op_reshape = {.id = GGML_OP_RESHAPE, .name = "RESHAPE", .symbol = "reshape(x)", .n_src = 1, .flags = OP_VIEW,
-                              .infer = infer};
+                              .infer = infer, .backward = backward};

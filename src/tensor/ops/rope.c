@@ -5,6 +5,7 @@
 // very roundings, which move angles at far positions by more than F32's own error.
 // op_params: [1] n_dims, [2] mode, [4] n_ctx_orig, [5] freq_base, [6] freq_scale, [7] ext_factor, [8] attn_factor,
 // [9] beta_fast, [10] beta_slow, [11..14] sections, [15] first dimension that is turned.
+#include "ops/backward.h"
 #include "ops/row.h"
 #include "kern/rope.h"
 
@@ -256,7 +257,30 @@ struct ggml_tensor *ggml_rope_set_offset(struct ggml_tensor *a, int n_offs) {
     return tensor_error();
 }
 
+// The gradient of a rotation is the rotation back, and the other way round.
+static struct ggml_tensor *rotated(struct backward *b, const struct ggml_tensor *t, enum ggml_op id) {
+    struct ggml_tensor *src[3] = {backward_grad(b, t), t->src[1], t->src[2]};
+    return op_build(b->ctx, id, false, t->op_params, sizeof t->op_params / sizeof t->op_params[0], src, 3);
+}
+
+static enum err no_factors(const struct backward *b, const struct ggml_tensor *t) {
+    if (!backward_wants(b, t->src[2])) return ERR_OK;
+    return err_set(ERR_UNSUPPORTED, "%s: there is no gradient with respect to the frequency factors", ggml_op_desc(t));
+}
+
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    TRY(no_factors(b, t));
+    return backward_add(b, t->src[0], rotated(b, t, GGML_OP_ROPE_BACK));
+}
+
+static enum err backward_of_back(struct backward *b, struct ggml_tensor *t) {
+    TRY(no_factors(b, t));
+    return backward_add(b, t->src[0], rotated(b, t, GGML_OP_ROPE));
+}
+
 const struct op op_rope = {.id = GGML_OP_ROPE, .name = "ROPE", .symbol = "rope(x)", .n_src = 2, .flags = OP_INPLACE,
-                           .infer = infer, .scratch = scratch, .run = run, .threads = threads};
+                           .infer = infer, .scratch = scratch, .run = run, .threads = threads,
+                           .backward = backward};
 const struct op op_rope_back = {.id = GGML_OP_ROPE_BACK, .name = "ROPE_BACK", .symbol = "rope_back(x)", .n_src = 2,
-                                .flags = OP_INPLACE, .infer = infer, .scratch = scratch, .run = run_back, .threads = threads};
+                                .flags = OP_INPLACE, .infer = infer, .scratch = scratch, .run = run_back, .threads = threads,
+                                .backward = backward_of_back};

@@ -2,6 +2,7 @@
 // are all -infinity gives zeros. SOFT_MAX_BACK: its gradient. F32, F16 and BF16 of any layout.
 //   a [n, rows, heads, batch]; mask [n, >= rows, heads / r2, batch / r3], F16 or F32; sinks [heads] F32
 // op_params: [0] scale, [1] max_bias: ALiBi slopes per head when > 0 (Press et al. 2021), else 1.
+#include "ops/backward.h"
 #include "ops/row.h"
 #include "kern/norm.h"
 #include "kern/softmax.h"
@@ -152,8 +153,19 @@ void ggml_soft_max_add_sinks(struct ggml_tensor *a, struct ggml_tensor *sinks) {
     if (sinks && check_sinks(a) != ERR_OK) a->src[2] = before;
 }
 
+// A sink takes its share of the probability but is no part of the row, so the rows' own formula holds with it as well.
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    if (backward_wants(b, t->src[1]) || backward_wants(b, t->src[2])) {
+        return err_set(ERR_UNSUPPORTED, "SOFT_MAX: there is no gradient with respect to the mask or the sinks");
+    }
+    if (!backward_wants(b, t->src[0])) return ERR_OK;
+    return backward_add(b, t->src[0], ggml_soft_max_ext_back(b->ctx, backward_grad(b, t), t, tensor_param_f32(t, 0),
+                                                             tensor_param_f32(t, 1)));
+}
+
 const struct op op_soft_max = {.id = GGML_OP_SOFT_MAX, .name = "SOFT_MAX", .symbol = "soft_max(x)", .n_src = 1,
-                               .flags = OP_INPLACE, .infer = infer, .scratch = scratch, .run = run, .threads = threads};
+                               .flags = OP_INPLACE, .infer = infer, .scratch = scratch, .run = run, .threads = threads,
+                               .backward = backward};
 const struct op op_soft_max_back = {.id = GGML_OP_SOFT_MAX_BACK, .name = "SOFT_MAX_BACK", .symbol = "soft_max_back(x)",
                                     .n_src = 2, .flags = OP_INPLACE, .infer = infer_back, .scratch = scratch,
                                     .run = run_back, .threads = threads};

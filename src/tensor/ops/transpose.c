@@ -1,5 +1,5 @@
 // TRANSPOSE: the same memory with dimensions 0 and 1 exchanged.
-#include "ops/op.h"
+#include "ops/backward.h"
 
 static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     const struct ggml_tensor *a = t->src[0];
@@ -24,5 +24,9 @@ struct ggml_tensor *ggml_transpose(struct ggml_context *ctx, struct ggml_tensor 
     return t;
 }
 
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_transpose(b->ctx, backward_grad(b, t)));
+}
+
 const struct op op_transpose = {.id = GGML_OP_TRANSPOSE, .name = "TRANSPOSE", .symbol = "transpose(x)", .n_src = 1,
-                                .flags = OP_VIEW, .infer = infer};
+                                .flags = OP_VIEW, .infer = infer, .backward = backward};

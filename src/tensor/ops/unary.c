@@ -1,6 +1,8 @@
 // UNARY: the element-wise functions of unary.def, on F32, F16 and BF16 of any layout.
 // op_params: [0] the function; XIELU: [1] beta + softplus(alpha_n), [2] softplus(alpha_p), [3] beta, [4] eps.
+#include "ops/backward.h"
 #include "ops/row.h"
+#include "ops/slope.h"
 #include "kern/unary.h"
 
 #include <math.h>
@@ -88,5 +90,14 @@ struct ggml_tensor *ggml_xielu(struct ggml_context *ctx, struct ggml_tensor *a, 
     return op_build(ctx, GGML_OP_UNARY, false, params, 5, &a, 1);
 }
 
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    const enum ggml_unary_op f = (enum ggml_unary_op) tensor_param_i32(t, 0);
+    struct ggml_tensor *g = backward_grad(b, t), *x = t->src[0];
+    if (f == GGML_UNARY_OP_SILU) return backward_add(b, x, ggml_silu_back(b->ctx, g, x));
+    if (f == GGML_UNARY_OP_NEG) return backward_add(b, x, ggml_neg(b->ctx, g));
+    return backward_add(b, x, ggml_mul(b->ctx, g, slope_of(b->ctx, f, x, t, t->op_params)));
+}
+
 const struct op op_unary = {.id = GGML_OP_UNARY, .name = "UNARY", .symbol = "unary(x)", .n_src = 1,
-                            .flags = OP_INPLACE | OP_ELEMENTWISE, .infer = infer, .run = run, .threads = row_threads_func};
+                            .flags = OP_INPLACE | OP_ELEMENTWISE, .infer = infer, .run = run, .threads = row_threads_func,
+                            .backward = backward};

@@ -1,6 +1,6 @@
 // VIEW: a window into another tensor's memory, with strides and an offset of the caller's choice.
 // ggml_view_tensor, which makes no node, is in graph/tensor.c.
-#include "ops/op.h"
+#include "ops/backward.h"
 
 #include <string.h>
 
@@ -91,5 +91,24 @@ struct ggml_tensor *ggml_view_4d(struct ggml_context *ctx, struct ggml_tensor *a
     return view(ctx, a, 4, (int64_t[]){ne0, ne1, ne2, ne3}, (size_t[]){nb1, nb2, nb3}, offset);
 }
 
+// The gradient goes straight to the tensor that owns the memory, whose layout the strides and the offset are of; where that takes
+// no part (the source is a copy into it), to the source if it lies in one piece.
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    struct ggml_tensor *to = t->view_src, *a = t->src[0];
+    size_t offset = t->view_offs;
+    if (!backward_wants(b, to) && ggml_is_contiguous(a)) {
+        offset -= a->view_src ? a->view_offs : 0;
+        to = a;
+    }
+    bool twice = false;
+    for (int i = 1; i < GGML_MAX_DIMS; i++) twice |= t->ne[i] > 1 && t->nb[i] < (size_t) t->ne[i - 1] * t->nb[i - 1];
+    if (backward_wants(b, to) && !twice && to->type == GGML_TYPE_F32) {
+        return backward_add_part(b, to, backward_grad(b, t), t->nb[1], t->nb[2], t->nb[3], offset);
+    }
+    return err_set(ERR_UNSUPPORTED, "gradient of %s: %s", t->name, twice ? "the view shows elements more than once"
+                   : to->type != GGML_TYPE_F32 ? "views into tensors that are not F32 have none; cast first"
+                   : "the tensor that it is a view of takes no part in the graph");
+}
+
 const struct op op_view = {.id = GGML_OP_VIEW, .name = "VIEW", .symbol = "view(x)", .n_src = 1, .flags = OP_VIEW,
-                           .infer = infer};
+                           .infer = infer, .backward = backward};
