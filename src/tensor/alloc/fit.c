@@ -8,11 +8,11 @@
 
 static bool fits_slot(struct ggml_gallocr *g, struct ggml_tensor *t, int32_t index) {
     struct ggml_tensor *root = gallocr_root(t);
-    if (index < 0) return root->data != NULL;
+    if (index < 0) return root->data != NULL && !gallocr_owns(g, root->buffer);
     struct slot *s = &g->layout.slots[index];
     if ((t->flags & GGML_TENSOR_FLAG_OUTPUT) && !s->output) return false;
     if (s->root) return s->root == root;
-    if (root->data && !(root->buffer && root->buffer == s->buffer && root->data == s->address)) return false;
+    if (s->pinned || (root->data && !gallocr_owns(g, root->buffer))) return false;
     if ((root->flags & GGML_TENSOR_FLAG_INPUT) && !s->input) return false;
     if (ggml_backend_buft_get_alloc_size(g->pools[s->pool].buft, root) > s->size) return false;
     s->root = root;
@@ -63,17 +63,19 @@ static enum err init_tensor(struct ggml_tensor *t) {
 }
 
 static enum err assign(struct layout *l, struct ggml_tensor *t, int32_t slot) {
-    if (t->data && (t->buffer || !t->view_src || !t->view_src->buffer)) return ERR_OK;
     if (!t->view_src) {
-        if (slot < 0) return ERR_OK;
-        t->buffer = l->slots[slot].buffer;
-        t->data = l->slots[slot].address;
+        const struct slot *s = &l->slots[slot];
+        if (slot < 0 || (t->data == s->address && t->buffer == s->buffer) || s->pinned) return ERR_OK;
+        t->buffer = s->buffer;
+        t->data = s->address;
         return init_tensor(t);
     }
     TRY(assign(l, t->view_src, slot));
     if (!t->view_src->data) return err_set(ERR_INVALID, "graph allocator: view '%s' has a source without memory", t->name);
+    char *const at = (char *) t->view_src->data + t->view_offs;
+    if (t->data == at && t->buffer == t->view_src->buffer) return ERR_OK;
     t->buffer = t->view_src->buffer;
-    t->data = (char *) t->view_src->data + t->view_offs;
+    t->data = at;
     return t->buffer ? init_tensor(t) : ERR_OK;
 }
 
@@ -91,11 +93,6 @@ enum err gallocr_assign_nodes(struct ggml_gallocr *g, const struct ggml_cgraph *
     for (int i = 0; i < graph->n_nodes; i++) {
         struct ggml_tensor *t = graph->nodes[i];
         const struct node_ref *ref = &l->nodes[i];
-        for (int j = 0, k = 0; k < ref->n_src; j++) {
-            if (!t->src[j]) continue;
-            if (!t->src[j]->data) TRY(assign(l, t->src[j], l->src_slots[ref->first_src + k]));
-            k++;
-        }
         TRY(assign(l, t, ref->slot));
     }
     return ERR_OK;

@@ -165,15 +165,41 @@ static bool pool_is_backed(const struct pool *p) {
     return true;
 }
 
+bool gallocr_owns(const struct ggml_gallocr *g, ggml_backend_buffer_t buffer) {
+    if (!buffer || buffer->usage != GGML_BACKEND_BUFFER_USAGE_COMPUTE) return false;
+    for (int p = 0; p < g->n_pools; p++) {
+        for (int k = 0; k < MAX_CHUNKS && g->pools[p].chunks[k].buffer; k++) {
+            if (g->pools[p].chunks[k].buffer == buffer) return true;
+        }
+    }
+    return false;
+}
+
+// More room behind the same handle. The old memory goes first, so that both need not fit at once.
+static enum err enlarge(ggml_backend_buffer_t *handle, ggml_backend_buffer_type_t buft, size_t bytes) {
+    ggml_backend_buffer_t old = *handle;
+    if (old && old->iface->free_buffer) old->iface->free_buffer(old);
+    ggml_backend_buffer_t fresh = ggml_backend_buft_alloc_buffer(buft, bytes);
+    if (!fresh) {
+        free(old);
+        *handle = NULL;
+        return ERR_NOMEM;
+    }
+    if (old) {
+        *old = *fresh;
+        free(fresh);
+    }
+    *handle = old ? old : fresh;
+    ggml_backend_buffer_set_usage(*handle, GGML_BACKEND_BUFFER_USAGE_COMPUTE);
+    return ERR_OK;
+}
+
 static enum err back_pool(struct pool *p) {
     const int n = p->n_chunks ? p->n_chunks : 1;
     for (int k = 0; k < n; k++) {
         struct chunk *c = &p->chunks[k];
         if (c->buffer && ggml_backend_buffer_get_size(c->buffer) >= c->need) continue;
-        ggml_backend_buffer_free(c->buffer);  // first, so that both need not fit at once
-        c->buffer = ggml_backend_buft_alloc_buffer(p->buft, c->need);
-        if (!c->buffer) return ERR_NOMEM;
-        ggml_backend_buffer_set_usage(c->buffer, GGML_BACKEND_BUFFER_USAGE_COMPUTE);
+        TRY(enlarge(&c->buffer, p->buft, c->need));
     }
     return ERR_OK;
 }

@@ -17,6 +17,7 @@ struct slot {
     ggml_backend_buffer_t buffer;
     int16_t pool, chunk;
     bool output, input;        // as flagged when it was planned
+    bool pinned;               // the result of an earlier graph, to be read where it is
 };
 
 // What is remembered of a node, to recognise a graph of the same shape.
@@ -93,6 +94,10 @@ bool gallocr_fits(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const
 // Give every tensor of a graph that fits its address: first the leafs, then the nodes.
 MUST_USE enum err gallocr_assign_leafs(struct ggml_gallocr *g, const struct ggml_cgraph *graph);
 MUST_USE enum err gallocr_assign_nodes(struct ggml_gallocr *g, const struct ggml_cgraph *graph);
+
+// Whether a tensor's memory is the allocator's own: left from an earlier graph or plan, and its to give again. A pool keeps its buffer
+// handles when it grows, so that this holds for addresses that are out of date, too.
+bool gallocr_owns(const struct ggml_gallocr *g, ggml_backend_buffer_t buffer);
 
 // Whether node's result may be written over its source i_src: the operation and the device allow it and every element has the
 // same offset in both. *wide: only Lamina's kernels allow it (the set of bound LB2), not every device.

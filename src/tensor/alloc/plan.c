@@ -13,6 +13,7 @@ struct block {
     int32_t first, last;
     uint32_t edges;      // head of the list of neighbours, by edge index
     uint32_t n_edges;
+    bool fixed;
 };
 
 struct key {
@@ -123,7 +124,7 @@ static void form_blocks(struct packer *p, int choice) {
             continue;
         }
         it->block = (int32_t) p->n_blocks;
-        p->blocks[p->n_blocks++] = (struct block) {it->bytes, UNPLACED, it->first, it->last, NONE, 0};
+        p->blocks[p->n_blocks++] = (struct block) {it->bytes, it->fixed ? it->offset : UNPLACED, it->first, it->last, NONE, 0, it->fixed};
     }
 }
 
@@ -195,6 +196,7 @@ static void sort_keys(struct key *a, struct key *spare, uint32_t n) {
 }
 
 static uint64_t rank(const struct packer *p, const struct block *b, int order) {
+    if (b->fixed) return 0;
     const uint64_t units = b->bytes / 32, steps = (uint64_t) (b->last - b->first) + 1;
     switch (order) {
     case 0: return ~units;                                                        // largest first
@@ -275,11 +277,14 @@ static void note_placed(struct packer *p, uint32_t i) {
 static size_t place_all(struct packer *p, uint32_t n) {
     size_t peak = 0;
     p->n_placed = 0;
-    for (uint32_t k = 0; k < p->n_blocks; k++) p->blocks[k].offset = p->blocks[k].bytes ? UNPLACED : 0;
+    for (uint32_t k = 0; k < p->n_blocks; k++) {
+        if (!p->blocks[k].fixed) p->blocks[k].offset = p->blocks[k].bytes ? UNPLACED : 0;
+    }
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t i = p->order[k];
         struct block *b = &p->blocks[i];
-        if (b->n_edges <= FEW_NEIGHBOURS) place_among_few(p, b);
+        if (b->fixed) p->work++;
+        else if (b->n_edges <= FEW_NEIGHBOURS) place_among_few(p, b);
         else place_among_many(p, b);
         note_placed(p, i);
         if (b->offset + b->bytes > peak) peak = b->offset + b->bytes;
@@ -302,7 +307,7 @@ static void lift(struct packer *p, uint32_t n) {
     uint32_t out = 0, rest = 0;
     for (uint32_t k = 0; k < n; k++) {
         const struct block *b = &p->blocks[p->order[k]];
-        if (b->offset + b->bytes > p->bound) p->order[out++] = p->order[k];
+        if (b->fixed || b->offset + b->bytes > p->bound) p->order[out++] = p->order[k];
         else p->moved[rest++] = p->order[k];
     }
     memcpy(&p->order[out], p->moved, rest * sizeof(uint32_t));

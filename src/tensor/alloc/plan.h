@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct plan_item {
@@ -20,7 +21,8 @@ struct plan_item {
     int32_t take[2];    // items whose memory this one may take over, or -1: same bytes, their last == this one's first
     int32_t over;       // result: which of them it took over, or -1
     int32_t block;      // scratch of the planner
-    size_t offset;      // result
+    size_t offset;      // result; given when fixed
+    bool fixed;         // must lie at `offset`; takes over nothing and nothing takes it over
 };
 
 struct plan_result {

@@ -8,6 +8,7 @@
 #include "alloc/gallocr.h"
 #include "ggml/device.h"
 #include "ops/op.h"
+#include "base/log.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,7 @@ struct reader {
     struct ggml_gallocr *g;
     struct layout *l;
     struct tensor_map *m;
+    int end;                   // the step after the graph
 };
 
 static int32_t new_slot(struct reader *r, struct ggml_tensor *t, int id, int step) {
@@ -92,7 +94,7 @@ static int32_t new_slot(struct reader *r, struct ggml_tensor *t, int id, int ste
     const int32_t s = r->l->n_slots++;
     r->l->slots[s] = (struct slot) {.root = t, .size = size, .pool = (int16_t) pool, .input = step == 0};
     r->l->items[s] = (struct plan_item) {.bytes = size > SIZE_MAX - align ? SIZE_MAX : GGML_PAD(size, align), .first = step,
-                                         .last = step, .take = {-1, -1}, .over = -1};
+                                         .last = step, .take = {-1, -1}, .over = -1, .fixed = false};
     return s;
 }
 
@@ -109,7 +111,7 @@ static enum err enter(struct reader *r, struct ggml_tensor *t, int id, int step,
         TRY(enter(r, t->view_src, id, step, &root));
         slot = r->m->entry_slot[root];
         at = place_of(r->m, t);
-    } else if (!t->data) {
+    } else if (!t->data || gallocr_owns(r->g, t->buffer)) {
         if (r->l->n_slots == r->l->slot_room) TRY(slots_reserve(r->l, r->l->n_slots + 1));
         slot = new_slot(r, t, id, step);
     }
@@ -165,13 +167,31 @@ static enum err enter_given(struct reader *r, const struct ggml_cgraph *graph, c
     return ERR_OK;
 }
 
+// A result of an earlier graph that still lies in the allocator's memory is read where it is. Only outputs are sure to be intact.
+static bool pin(struct reader *r, struct ggml_tensor *t, int32_t slot) {
+    const struct ggml_tensor *root = gallocr_root(t);
+    struct slot *s = &r->l->slots[slot];
+    if (!root->data || r->l->n_slots != slot + 1 || s->root != root) return false;
+    if (!(root->flags & GGML_TENSOR_FLAG_OUTPUT)) {
+        log_warn("graph allocator: '%s' is left from an earlier graph of this allocator and may have been overwritten: mark it with "
+                 "ggml_set_output\n", root->name);
+    }
+    struct plan_item *it = &r->l->items[slot];
+    const struct pool *p = &r->g->pools[s->pool];
+    if (root->buffer != p->chunks[0].buffer) return false;
+    s->pinned = it->fixed = true;
+    it->offset = (size_t) ((char *) root->data - (char *) ggml_backend_buffer_get_base(root->buffer));
+    live_until(r, slot, r->end);
+    return true;
+}
+
 static enum err read_sources(struct reader *r, const struct ggml_tensor *t, int id, int step, bool reads) {
     for (int j = 0; j < GGML_MAX_SRC; j++) {
         if (!t->src[j]) continue;
         int32_t e;
         const int before = r->l->n_slots;
         TRY(enter(r, t->src[j], id, step, &e));
-        if (r->l->n_slots != before) {  // not computed by any node so far: given from outside, so there from the start
+        if (r->l->n_slots != before && !pin(r, t->src[j], before)) {  // not computed by any node so far
             return err_set(ERR_INVALID, "graph allocator: node '%s' reads '%s', which is neither a node before it nor a leaf of the graph",
                            t->name, t->src[j]->name);
         }
@@ -197,12 +217,12 @@ static enum err read_node(struct reader *r, const struct ggml_cgraph *graph, int
     return ERR_OK;
 }
 
-static void keep_to_end(struct reader *r, const struct ggml_tensor *t, int32_t slot, int end) {
+static void keep_to_end(struct reader *r, const struct ggml_tensor *t, int32_t slot) {
     if (slot < 0) return;
     const size_t at = place_of(r->m, t);
     const bool output = t->flags & GGML_TENSOR_FLAG_OUTPUT;
     if (output) r->l->slots[slot].output = true;
-    if (output || !r->m->entry_read[r->m->values[at]]) live_until(r, slot, end);
+    if (output || !r->m->entry_read[r->m->values[at]]) live_until(r, slot, r->end);
 }
 
 // ---- what may take over what ----------------------------------------------------------------------------------------------
@@ -251,7 +271,7 @@ static void find_takes(struct reader *r, const struct ggml_tensor *t, const stru
     for (int j = 0, k = 0, n = 0; j < GGML_MAX_SRC && n < 2; j++) {
         if (!t->src[j]) continue;
         const int32_t s = r->l->src_slots[ref->first_src + k++];
-        if (s < 0 || s == it->take[0]) continue;
+        if (s < 0 || s == it->take[0] || r->l->items[s].fixed) continue;
         const struct plan_item *from = &r->l->items[s];
         if (from->last != step || from->bytes != it->bytes || r->l->slots[s].pool != r->l->slots[ref->slot].pool) continue;
         bool wide;
@@ -265,7 +285,7 @@ static bool takes_anything(const struct ggml_tensor *t) {
 }
 
 enum err gallocr_read(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids) {
-    struct reader r = {g, &g->layout, &g->map};
+    struct reader r = {g, &g->layout, &g->map, graph->n_nodes + 1};
     struct layout *l = r.l;
     l->planned = l->backed = false;
     l->n_slots = l->n_refs = 0;
@@ -274,9 +294,8 @@ enum err gallocr_read(struct ggml_gallocr *g, const struct ggml_cgraph *graph, c
     l->n_leafs = graph->n_leafs;
     TRY(enter_given(&r, graph, node_ids, leaf_ids));
     for (int i = 0; i < graph->n_nodes; i++) TRY(read_node(&r, graph, i, node_ids));
-    const int end = graph->n_nodes + 1;
-    for (int i = 0; i < graph->n_leafs; i++) keep_to_end(&r, graph->leafs[i], l->leafs[i].slot, end);
-    for (int i = 0; i < graph->n_nodes; i++) keep_to_end(&r, graph->nodes[i], l->nodes[i].slot, end);
+    for (int i = 0; i < graph->n_leafs; i++) keep_to_end(&r, graph->leafs[i], l->leafs[i].slot);
+    for (int i = 0; i < graph->n_nodes; i++) keep_to_end(&r, graph->nodes[i], l->nodes[i].slot);
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct ggml_tensor *t = graph->nodes[i];
         const int32_t slot = l->nodes[i].slot;

@@ -32,6 +32,7 @@ struct sched_entry {
 struct sched_copy {
     struct ggml_tensor *source;
     struct ggml_tensor *to[SCHED_MAX_COPIES];
+    struct ggml_tensor *marker;   // with several sets: an empty tensor that reads the source
     int32_t next;                 // of the same source
     int32_t version;
     int16_t backend, source_backend;

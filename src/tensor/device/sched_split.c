@@ -60,6 +60,11 @@ static enum err make_copy(struct ggml_backend_sched *s, struct sched_entry *e, i
         if (!c->to[k]) return ERR_NOMEM;
         if (s->n_sets > 1) c->to[k]->flags = GGML_TENSOR_FLAG_INPUT | GGML_TENSOR_FLAG_OUTPUT;
     }
+    if (s->n_sets > 1) {  // the copies are there from the start; this stands where they are made, so that the source lives until then
+        c->marker = twin(s, t, t, "copy", 0);
+        if (!c->marker) return ERR_NOMEM;
+        c->marker->ne[0] = 0;
+    }
     *copy = e->copies = s->n_copies++;
     return ERR_OK;
 }
@@ -197,8 +202,9 @@ static enum err write_own(struct ggml_backend_sched *s) {
     int patch = 0;
     for (int k = 0; k < s->n_splits; k++) {
         struct sched_split *split = &s->splits[k];
-        for (int c = 0; s->n_sets == 1 && c < split->n_copies; c++) {
-            add_node(s, s->copies[split->first_copy + c].to[0], split->backend);
+        for (int c = 0; c < split->n_copies; c++) {
+            const struct sched_copy *copy = &s->copies[split->first_copy + c];
+            add_node(s, copy->marker ? copy->marker : copy->to[0], split->backend);
         }
         split->own_start = s->own.n_nodes;
         for (int i = split->i_start; i < split->i_end; i++) {

@@ -284,7 +284,7 @@ static ggml_backend_buffer_t from_host_ptr(ggml_backend_dev_t dev, void *ptr, si
 static bool supports_op(ggml_backend_dev_t dev, const struct ggml_tensor *t) {
     (void) dev;
     const struct op *op = op_get(t->op);
-    return op && (op->run || (op->flags & OP_VIEW) || t->op == GGML_OP_NONE);
+    return t->op == GGML_OP_NONE || (op && (op->run || (op->flags & OP_VIEW)));
 }
 
 static bool supports_buft(ggml_backend_dev_t dev, ggml_backend_buffer_type_t buft) {

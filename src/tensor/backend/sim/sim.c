@@ -71,8 +71,8 @@ static bool lacks(const struct ggml_tensor *t) {
 static bool supports_op(ggml_backend_dev_t dev, const struct ggml_tensor *t) {
     (void) dev;
     const struct op *op = op_get(t->op);
-    if (!op) return false;
-    return t->op == GGML_OP_NONE || (op->flags & OP_VIEW) || (op->run && !lacks(t));
+    if (t->op == GGML_OP_NONE) return true;
+    return op && ((op->flags & OP_VIEW) || (op->run && !lacks(t)));
 }
 
 static bool supports_buft(ggml_backend_dev_t dev, ggml_backend_buffer_type_t buft) {
