@@ -1,4 +1,5 @@
 // CONCAT: two tensors of one type behind each other along a dimension. op_params: [0] the dimension.
+#include "ops/backward.h"
 #include "ops/copy.h"
 #include "ops/row.h"
 
@@ -33,5 +34,17 @@ struct ggml_tensor *ggml_concat(struct ggml_context *ctx, struct ggml_tensor *a,
     return op_build(ctx, GGML_OP_CONCAT, false, &(int32_t){dim}, 1, (struct ggml_tensor *[]){a, b}, 2);
 }
 
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    const int dim = tensor_param_i32(t, 0);
+    struct ggml_tensor *g = backward_grad(b, t);
+    size_t offset = 0;
+    for (int i = 0; i < 2; i++) {
+        const int64_t *ne = t->src[i]->ne;
+        TRY(backward_add(b, t->src[i], ggml_view_4d(b->ctx, g, ne[0], ne[1], ne[2], ne[3], g->nb[1], g->nb[2], g->nb[3], offset)));
+        offset += (size_t) ne[dim] * g->nb[dim];
+    }
+    return ERR_OK;
+}
+
 const struct op op_concat = {.id = GGML_OP_CONCAT, .name = "CONCAT", .symbol = "concat(x, y)", .n_src = 2, .infer = infer,
-                             .run = run, .threads = copy_threads};
+                             .run = run, .threads = copy_threads, .backward = backward};

@@ -1,5 +1,6 @@
 // Operations that keep some elements by their place and set the rest: DIAG_MASK_INF, DIAG_MASK_ZERO, TRI; FILL sets all;
 // DIAG puts a vector on the diagonal of a matrix.
+#include "ops/backward.h"
 #include "ops/copy.h"
 #include "ops/row.h"
 
@@ -136,14 +137,28 @@ static struct ggml_tensor *fill(struct ggml_context *ctx, bool inplace, struct g
 struct ggml_tensor *ggml_fill(struct ggml_context *ctx, struct ggml_tensor *a, float c) { return fill(ctx, false, a, c); }
 struct ggml_tensor *ggml_fill_inplace(struct ggml_context *ctx, struct ggml_tensor *a, float c) { return fill(ctx, true, a, c); }
 
+// What was masked away gets no gradient.
+static enum err back_mask(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_diag_mask_zero(b->ctx, backward_grad(b, t), tensor_param_i32(t, 0)));
+}
+static enum err back_tri(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_tri(b->ctx, backward_grad(b, t), (enum ggml_tri_type) tensor_param_i32(t, 0)));
+}
+static enum err back_diag(struct backward *b, struct ggml_tensor *t) {
+    struct ggml_tensor *g = backward_grad(b, t);
+    g = ggml_view_4d(b->ctx, g, 1, t->ne[0], t->ne[2], t->ne[3], g->nb[1] + g->nb[0], g->nb[2], g->nb[3], 0);
+    return backward_add(b, t->src[0], ggml_cont_4d(b->ctx, g, t->ne[0], 1, t->ne[2], t->ne[3]));
+}
+
 const struct op op_diag_mask_inf = {.id = GGML_OP_DIAG_MASK_INF, .name = "DIAG_MASK_INF", .symbol = "diag_mask_inf(x)",
-                                    .n_src = 1, .flags = OP_INPLACE, .infer = infer, .run = run_inf, .threads = row_threads_map};
+                                    .n_src = 1, .flags = OP_INPLACE, .infer = infer, .run = run_inf, .threads = row_threads_map,
+                                    .backward = back_mask};
 const struct op op_diag_mask_zero = {.id = GGML_OP_DIAG_MASK_ZERO, .name = "DIAG_MASK_ZERO", .symbol = "diag_mask_zero(x)",
                                      .n_src = 1, .flags = OP_INPLACE, .infer = infer, .run = run_zero,
-                                     .threads = row_threads_map};
+                                     .threads = row_threads_map, .backward = back_mask};
 const struct op op_tri = {.id = GGML_OP_TRI, .name = "TRI", .symbol = "tri(x)", .n_src = 1, .infer = infer_tri, .run = run_tri,
-                          .threads = row_threads_map};
+                          .threads = row_threads_map, .backward = back_tri};
 const struct op op_fill = {.id = GGML_OP_FILL, .name = "FILL", .symbol = "fill(x, c)", .n_src = 1, .flags = OP_INPLACE,
                            .infer = infer_fill, .run = run_fill, .threads = copy_threads};
 const struct op op_diag = {.id = GGML_OP_DIAG, .name = "DIAG", .symbol = "diag(x)", .n_src = 1, .infer = infer_diag,
-                           .run = run_diag, .threads = copy_threads};
+                           .run = run_diag, .threads = copy_threads, .backward = back_diag};

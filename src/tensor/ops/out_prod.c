@@ -97,8 +97,7 @@ static enum err backward(struct backward *bw, struct ggml_tensor *t) {
         TRY(backward_add(bw, a, backward_unbroadcast(bw->ctx, da, a)));
     }
     if (!backward_wants(bw, b)) return ERR_OK;
-    struct ggml_tensor *db = ggml_mul_mat(bw->ctx, ggml_cont(bw->ctx, ggml_transpose(bw->ctx, a)),
-                                          ggml_cont(bw->ctx, ggml_transpose(bw->ctx, g)));
+    struct ggml_tensor *db = ggml_mul_mat(bw->ctx, a, g);  // {K, N}
     return backward_add(bw, b, ggml_cont(bw->ctx, ggml_transpose(bw->ctx, db)));
 }
 

@@ -1,5 +1,6 @@
 // SUM, SUM_ROWS, MEAN, CUMSUM, ARGMAX, COUNT_EQUAL. A row is summed in 32 lanes, rows are added in their order in double precision:
 // one order, whatever the thread count.
+#include "ops/backward.h"
 #include "ops/row.h"
 #include "kern/norm.h"
 
@@ -155,14 +156,31 @@ struct ggml_tensor *ggml_count_equal(struct ggml_context *ctx, struct ggml_tenso
     return op_build(ctx, GGML_OP_COUNT_EQUAL, false, NULL, 0, (struct ggml_tensor *[]){a, b}, 2);
 }
 
+// ---- gradients: each element of a sum gets the sum's --------------------------------------------------------------------------
+
+static enum err back_sum(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_repeat(b->ctx, backward_grad(b, t), t->src[0]));
+}
+static enum err back_mean(struct backward *b, struct ggml_tensor *t) {
+    struct ggml_tensor *g = ggml_scale(b->ctx, backward_grad(b, t), 1.0f / (float) t->src[0]->ne[0]);
+    return backward_add(b, t->src[0], ggml_repeat(b->ctx, g, t->src[0]));
+}
+// The sums from each element on: all, less those before it.
+static enum err back_cumsum(struct backward *b, struct ggml_tensor *t) {
+    struct ggml_tensor *g = backward_grad(b, t);
+    struct ggml_tensor *before = ggml_sub(b->ctx, ggml_cumsum(b->ctx, g), g);
+    return backward_add(b, t->src[0], ggml_neg(b->ctx, ggml_sub(b->ctx, before, ggml_sum_rows(b->ctx, g))));
+}
+
 const struct op op_sum = {.id = GGML_OP_SUM, .name = "SUM", .symbol = "Σx", .n_src = 1, .infer = infer_sum,
-                          .scratch = scratch_sum, .run = run_sum, .threads = threads};
+                          .scratch = scratch_sum, .run = run_sum, .threads = threads, .backward = back_sum};
 const struct op op_sum_rows = {.id = GGML_OP_SUM_ROWS, .name = "SUM_ROWS", .symbol = "Σx_k", .n_src = 1,
-                               .infer = infer_sum_rows, .scratch = scratch_row, .run = run_sum_rows, .threads = threads};
+                               .infer = infer_sum_rows, .scratch = scratch_row, .run = run_sum_rows, .threads = threads,
+                               .backward = back_sum};
 const struct op op_mean = {.id = GGML_OP_MEAN, .name = "MEAN", .symbol = "Σx/n", .n_src = 1, .infer = infer_mean,
-                           .scratch = scratch_row, .run = run_mean, .threads = threads};
+                           .scratch = scratch_row, .run = run_mean, .threads = threads, .backward = back_mean};
 const struct op op_cumsum = {.id = GGML_OP_CUMSUM, .name = "CUMSUM", .symbol = "cumsum(x)", .n_src = 1, .infer = infer_cumsum,
-                             .run = run_cumsum, .threads = threads};
+                             .run = run_cumsum, .threads = threads, .backward = back_cumsum};
 const struct op op_argmax = {.id = GGML_OP_ARGMAX, .name = "ARGMAX", .symbol = "argmax(x)", .n_src = 1, .infer = infer_argmax,
                              .scratch = scratch_row, .run = run_argmax, .threads = threads};
 const struct op op_count_equal = {.id = GGML_OP_COUNT_EQUAL, .name = "COUNT_EQUAL", .symbol = "count_equal(x)", .n_src = 2,

@@ -1,4 +1,5 @@
 // REPEAT: a tensor tiled to a larger shape, each size a multiple. REPEAT_BACK: its gradient, the sum over the tiles.
+#include "ops/backward.h"
 #include "ops/copy.h"
 #include "ops/row.h"
 #include "kern/binary.h"
@@ -101,7 +102,15 @@ struct ggml_tensor *ggml_repeat_back(struct ggml_context *ctx, struct ggml_tenso
     return build(ctx, GGML_OP_REPEAT_BACK, a, b);
 }
 
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_repeat_back(b->ctx, backward_grad(b, t), t->src[0]));
+}
+static enum err backward_of_back(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_repeat(b->ctx, backward_grad(b, t), t->src[0]));
+}
+
 const struct op op_repeat = {.id = GGML_OP_REPEAT, .name = "REPEAT", .symbol = "repeat(x)", .n_src = 1, .infer = infer,
-                             .run = run, .threads = copy_threads};
+                             .run = run, .threads = copy_threads, .backward = backward};
 const struct op op_repeat_back = {.id = GGML_OP_REPEAT_BACK, .name = "REPEAT_BACK", .symbol = "repeat_back(x)", .n_src = 1,
-                                  .infer = infer_back, .run = run_back, .threads = threads_back};
+                                  .infer = infer_back, .run = run_back, .threads = threads_back,
+                                  .backward = backward_of_back};

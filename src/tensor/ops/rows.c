@@ -1,5 +1,6 @@
 // GET_ROWS, GET_ROWS_BACK, SET_ROWS: rows chosen by an index tensor. An index outside is found when it is read: the node fails, and
 // nothing is read or written there.
+#include "ops/backward.h"
 #include "ops/copy.h"
 #include "ops/row.h"
 #include "kern/binary.h"
@@ -153,9 +154,17 @@ struct ggml_tensor *ggml_set_rows(struct ggml_context *ctx, struct ggml_tensor *
     return op_build_as(ctx, GGML_OP_SET_ROWS, NULL, a, NULL, 0, (struct ggml_tensor *[]){b, c, a}, 3);
 }
 
+static enum err back_get(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_get_rows_back(b->ctx, backward_grad(b, t), t->src[1], t->src[0]));
+}
+static enum err back_get_back(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_get_rows(b->ctx, backward_grad(b, t), t->src[1]));
+}
+
 const struct op op_get_rows = {.id = GGML_OP_GET_ROWS, .name = "GET_ROWS", .symbol = "get_rows(x)", .n_src = 2,
-                               .infer = infer_get, .run = run_get, .threads = row_threads_map};
+                               .infer = infer_get, .run = run_get, .threads = row_threads_map, .backward = back_get};
 const struct op op_get_rows_back = {.id = GGML_OP_GET_ROWS_BACK, .name = "GET_ROWS_BACK", .symbol = "get_rows_back(x)",
-                                    .n_src = 2, .infer = infer_get_back, .run = run_get_back};
+                                    .n_src = 2, .infer = infer_get_back, .run = run_get_back,
+                                    .backward = back_get_back};
 const struct op op_set_rows = {.id = GGML_OP_SET_ROWS, .name = "SET_ROWS", .symbol = "set_rows(x)", .n_src = 3,
                                .infer = infer_set, .run = run_set, .threads = threads_set};

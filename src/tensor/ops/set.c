@@ -1,5 +1,6 @@
 // SET and ACC: a copy of a in which a window is replaced by b, or has b added; in place, a itself.
 // op_params: the window's strides nb1, nb2, nb3 and offset in bytes (two words each), then [8] in place.
+#include "ops/backward.h"
 #include "ops/copy.h"
 #include "ops/row.h"
 #include "kern/binary.h"
@@ -121,7 +122,31 @@ struct ggml_tensor *ggml_set_2d_inplace(struct ggml_context *ctx, struct ggml_te
     return set_nd(ctx, true, a, b, &nb1, offset);
 }
 
+// ---- gradients: b's is the window of the result's; a's is the result's, for SET without the window ----------------------------
+
+static struct ggml_tensor *window_grad(struct backward *bw, struct ggml_tensor *t) {
+    const struct window w = window_of(t);
+    const struct ggml_tensor *b = t->src[1];
+    return ggml_cont(bw->ctx, ggml_view_4d(bw->ctx, backward_grad(bw, t), b->ne[0], b->ne[1], b->ne[2], b->ne[3], (size_t) w.nb1,
+                                           (size_t) w.nb2, (size_t) w.nb3, (size_t) w.offset));
+}
+
+static enum err back_acc(struct backward *bw, struct ggml_tensor *t) {
+    TRY(backward_add(bw, t->src[0], backward_grad(bw, t)));
+    return backward_wants(bw, t->src[1]) ? backward_add(bw, t->src[1], window_grad(bw, t)) : ERR_OK;
+}
+
+static enum err back_set(struct backward *bw, struct ggml_tensor *t) {
+    struct ggml_tensor *part = window_grad(bw, t);
+    const struct window w = window_of(t);
+    if (backward_wants(bw, t->src[0])) {
+        TRY(backward_add(bw, t->src[0], ggml_acc(bw->ctx, backward_grad(bw, t), ggml_neg(bw->ctx, part), (size_t) w.nb1,
+                                                 (size_t) w.nb2, (size_t) w.nb3, (size_t) w.offset)));
+    }
+    return backward_add(bw, t->src[1], part);
+}
+
 const struct op op_set = {.id = GGML_OP_SET, .name = "SET", .symbol = "y-\\>view(x)", .n_src = 2, .infer = infer_set,
-                          .run = run_set, .threads = copy_threads};
+                          .run = run_set, .threads = copy_threads, .backward = back_set};
 const struct op op_acc = {.id = GGML_OP_ACC, .name = "ACC", .symbol = "view(x,nb,offset)+=y->x", .n_src = 2, .infer = infer_acc,
-                          .run = run_acc, .threads = copy_threads};
+                          .run = run_acc, .threads = copy_threads, .backward = back_acc};
