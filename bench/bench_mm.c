@@ -1,6 +1,7 @@
 // Matrix products at kernel level: per type, GOP/s with many columns and GB/s of weights with one, each as a share of the peaks
 // measured in the same run.
 //   bench_mm [-t threads] [-m rows] [-k depth] [-n columns] [-w MB of weights for one column] [-r repetitions] [type ...]
+// -c 1 with one thread: count the thread's processor time, so that other processes do not disturb (not for the read bandwidth).
 #include "kern/mm.h"
 #include "type/type.h"
 
@@ -20,9 +21,11 @@ struct bench {
     struct ggml_cpu_peaks peaks;
 };
 
+static clockid_t watch = CLOCK_MONOTONIC;
+
 static double now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(watch, &t);
     return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
@@ -141,6 +144,7 @@ int main(int argc, char **argv) {
         case 'n': b.n = v; break;
         case 'w': b.weight_bytes = (size_t) v << 20; break;
         case 'r': b.repeat = (int) v; break;
+        case 'c': watch = v ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC; break;
         default: fprintf(stderr, "unknown option %s\n", argv[i]); return 2;
         }
     }
@@ -151,6 +155,7 @@ int main(int argc, char **argv) {
     memset(weights, 1, bytes);
     uint64_t seed = 3;
     for (int64_t j = 0; j < b.k * (b.n > 8 ? b.n : 8); j++) x[j] = noise(&seed);
+    if (watch == CLOCK_THREAD_CPUTIME_ID) b.n_thread = 1;
     if (!ggml_cpu_measure_peaks(b.n_thread, weights, b.weight_bytes, &b.peaks)) return 1;
     printf("level %s, %d threads, %lld x %lld; peaks: f32 %.0f bf16 %.0f GFLOP/s, int8 %.0f GOP/s (1 : %.2f : %.2f), read %.1f GB/s\n",
            isa_name(isa_active()), b.n_thread, (long long) b.m, (long long) b.k, b.peaks.f32 / 1e9, b.peaks.bf16 / 1e9, b.peaks.i8 / 1e9,

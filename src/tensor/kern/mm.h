@@ -3,7 +3,8 @@
 // two float paths) leaves the bits of each result alone: a result is one chain of operations fixed by k, type and ISA level.
 //
 // Float weights: k is cut into pieces of MM_PIECE lane words (F32 values, or pairs of BF16); in a piece, lane j sums the
-// words j, j + L, j + 2L, ... in order (L lanes of the level), then the lanes are added one after the other to the total.
+// words j, j + L, j + 2L, ... in order (L lanes of the level), then the lanes are added in pairs, the pairs in pairs and so on,
+// and the piece is added to the total.
 // Quantized weights: activations become 8-bit integers with one F32 scale per 32; the integer sum of a group of 32 (or 16)
 // is exact, and the groups are added in order: total = fma(weight scale * activation scale, sum, total). This path
 // has the same bits at every level.
@@ -16,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MM_PIECE = 1024 };
+enum { MM_PIECE = 512 };
 
 // Form of the encoded columns. Columns of equal form can be shared by several products.
 enum mm_form {

@@ -2,7 +2,7 @@
 // be rounded. Two paths give the same bits:
 //   dot    few columns: rows and columns are read as they lie, L words of k at a time, one lane per word;
 //   lanes  many columns: L rows are transposed so that a lane is a row, and lane j's words of the dot path become the j-th
-//          run of consecutive words. Each run is summed in registers, then added to the total, as the dot path adds its lanes.
+//          run of consecutive words. Each run is summed in registers; the runs are added as the dot path adds its lanes.
 #include "kern/mm_int.h"
 
 #ifndef ISA_IS_scalar
@@ -20,6 +20,8 @@ enum {
     PANEL = 2,                // vectors of rows in a tile of the lanes path
     STAGE = 256,              // words staged at a time
     STAGE_STRIDE = STAGE + 16,
+    PANELS = 4,               // panels packed at a time
+    PANEL_WORDS = MM_PIECE * PANEL * L,
 #if MM_L == 16
     COLS = 12,
 #elif MM_L == 8
@@ -50,6 +52,32 @@ INLINE vf word_load(int kind, const uint8_t *p) {
 }
 
 // ---- dot ------------------------------------------------------------------------------------------------------------
+
+// The lanes of each of eight vectors, added in pairs of neighbours, these in pairs, and so on.
+#if MM_L >= 8
+#if MM_L == 16
+#define SHUFFLE _mm512_shuffle_ps
+#else
+#define SHUFFLE _mm256_shuffle_ps
+#endif
+INLINE vf pairs(vf a, vf b) { return vf_add(SHUFFLE(a, b, 0x88), SHUFFLE(a, b, 0xdd)); }
+#else
+INLINE vf pairs(vf a, vf b) { return vpaddq_f32(a, b); }
+#endif
+
+INLINE void fold_8(const vf v[8], float sum[8]) {
+    const vf a = pairs(pairs(v[0], v[1]), pairs(v[2], v[3])), b = pairs(pairs(v[4], v[5]), pairs(v[6], v[7]));
+#if MM_L == 16
+    const vf c = vf_add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    const vf d = vf_add(_mm512_shuffle_f32x4(c, c, 0x08), _mm512_shuffle_f32x4(c, c, 0x0d));
+    _mm256_storeu_ps(sum, _mm512_castps512_ps256(d));
+#elif MM_L == 8
+    _mm256_storeu_ps(sum, vf_add(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31)));
+#else
+    vst1q_f32(sum, a);
+    vst1q_f32(sum + 4, b);
+#endif
+}
 
 // Adds one piece of R rows times C columns to total[r * C + c]. n: elements of k in the piece.
 INLINE void dot_piece(int kind, int R, int C, const uint8_t *const *w, const uint8_t *const *x, int64_t n, float *total) {
@@ -83,13 +111,13 @@ INLINE void dot_piece(int kind, int R, int C, const uint8_t *const *w, const uin
             UNROLL for (int c = 0; c < C; c++) acc[r][c] = step(kind, wr, xc[c], acc[r][c]);
         }
     }
-    UNROLL for (int r = 0; r < R; r++) {
-        UNROLL for (int c = 0; c < C; c++) {
-            float lane[L];
-            vf_store(lane, acc[r][c]);
-            float s = total[r * C + c];
-            for (int i = 0; i < L; i++) s += lane[i];
-            total[r * C + c] = s;
+    vf flat[16];
+    UNROLL for (int i = 0; i < (R * C + 7) / 8 * 8; i++) flat[i] = i < R * C ? acc[i / C][i % C] : vf_zero();
+    UNROLL for (int i = 0; i < R * C; i += 8) {
+        float sum[8];
+        fold_8(flat + i, sum);
+        UNROLL for (int q = 0; q < 8; q++) {
+            if (i + q < R * C) total[i + q] += sum[q];
         }
     }
 }
@@ -202,6 +230,7 @@ INLINE void pack(int kind, const struct mm_job *j, const struct type *type, int6
 
 // total[c * PANEL * L + r] += rows of the panel times column c, run by run.
 INLINE void lanes_tile(int kind, int R, int C, const float *panel, int64_t ni, const float *const *x, float *total) {
+    float saved[4][12 * PANEL][L];
     for (int64_t run = 0; run < L; run++) {
         vf acc[PANEL][12];
         UNROLL for (int r = 0; r < R; r++) {
@@ -216,10 +245,17 @@ INLINE void lanes_tile(int kind, int R, int C, const float *panel, int64_t ni, c
                 UNROLL for (int r = 0; r < R; r++) acc[r][c] = step(kind, w[r], b, acc[r][c]);
             }
         }
+        // Binary counting: a run joins the sums of as many runs before it as there are trailing ones in its number.
+        int level = 0;
+        for (; run >> level & 1; level++) {
+            UNROLL for (int r = 0; r < R; r++) {
+                UNROLL for (int c = 0; c < C; c++) acc[r][c] = vf_add(vf_load(saved[level][c * PANEL + r]), acc[r][c]);
+            }
+        }
         UNROLL for (int r = 0; r < R; r++) {
             UNROLL for (int c = 0; c < C; c++) {
-                float *t = total + (c * PANEL + r) * L;
-                vf_store(t, vf_add(vf_load(t), acc[r][c]));
+                float *t = run == L - 1 ? total + (c * PANEL + r) * L : saved[level][c * PANEL + r];
+                vf_store(t, run == L - 1 ? vf_add(vf_load(t), acc[r][c]) : acc[r][c]);
             }
         }
     }
@@ -250,56 +286,70 @@ TILES_OF(dp, KIND_BF16_PAIR, 2)
 static tile_fn *const tiles_dp[2][13] = {ROW_OF(dp, 1), ROW_OF(dp, 2)};
 #endif
 
-// The panel of R vectors of rows, packed, times all columns; lo[r]: first row of vector r, of which lanes from[r] to to[r]
-// are wanted.
-static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, const int64_t *lo, const int *from, const int *to,
-                        const float *panel, int64_t word, int64_t ni) {
-    const int64_t n_tile = (j->n_col + COLS - 1) / COLS;
-    float total[12 * PANEL * L];
-    for (int64_t t = 0; t < n_tile; t++) {
-        const int64_t c0 = j->n_col * t / n_tile;
-        const int C = (int) (j->n_col * (t + 1) / n_tile - c0);
-        const float *x[12];
-        for (int c = 0; c < C; c++) {
-            const float *y = mm_job_result(j, c0 + c);
-            x[c] = (const float *) mm_job_column(j, c0 + c) + word;
-            for (int r = 0; r < R; r++) {
-                vf_store(total + (c * PANEL + r) * L, word ? vf_load_span(y + lo[r], from[r], to[r]) : vf_zero());
-            }
-        }
-        tiles[C](panel, ni, x, total);
-        for (int c = 0; c < C; c++) {
-            float *y = mm_job_result(j, c0 + c);
-            for (int r = 0; r < R; r++) vf_store_span(y + lo[r], vf_load(total + (c * PANEL + r) * L), from[r], to[r]);
-        }
+// A panel: up to PANEL vectors of rows, packed. lo[r]: first row of vector r, of which lanes from[r] to to[r] are wanted.
+struct panel {
+    int R;
+    int64_t lo[PANEL];
+    int from[PANEL], to[PANEL];
+};
+
+static void panel_init(struct panel *p, const struct mm_job *j, int64_t row) {
+    p->R = j->row1 - row > L ? 2 : 1;
+    for (int r = 0; r < p->R; r++) {
+        const int64_t first = row + r * L;
+        p->lo[r] = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0);
+        p->from[r] = (int) (first - p->lo[r]);
+        p->to[r] = (int) (j->row1 - p->lo[r] < L ? j->row1 - p->lo[r] : L);
     }
 }
 
+static void tile_times(const struct mm_job *j, tile_fn *const (*tiles)[13], const struct panel *p, const float *packed, int64_t c0, int C,
+                       const float *const *x, bool first, int64_t ni) {
+    float total[12 * PANEL * L];
+    for (int c = 0; c < C; c++) {
+        const float *y = mm_job_result(j, c0 + c);
+        for (int r = 0; r < p->R; r++) {
+            vf_store(total + (c * PANEL + r) * L, first ? vf_zero() : vf_load_span(y + p->lo[r], p->from[r], p->to[r]));
+        }
+    }
+    tiles[p->R - 1][C](packed, ni, x, total);
+    for (int c = 0; c < C; c++) {
+        float *y = mm_job_result(j, c0 + c);
+        for (int r = 0; r < p->R; r++) vf_store_span(y + p->lo[r], vf_load(total + (c * PANEL + r) * L), p->from[r], p->to[r]);
+    }
+}
+
+// Rows of up to PANELS panels at a time are packed for one piece of k and stay in the second-level cache while all columns pass
+// by; a tile of columns stays in the first while the panels pass by.
 INLINE void lanes_run(int kind, const struct mm_job *j, tile_fn *const (*tiles)[13]) {
     const struct type *type = kind == KIND_DECODE ? type_get(j->type) : NULL;
-    float *panel = j->scratch, *tmp = panel + MM_PIECE * PANEL * L;
-    const int64_t n_word = words_of(kind, j->k);
-    for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
-        const int R = j->row1 - row > L ? 2 : 1;
-        int64_t lo[PANEL];
-        int from[PANEL], to[PANEL];
-        for (int r = 0; r < R; r++) {
-            const int64_t first = row + r * L;
-            lo[r] = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0);
-            from[r] = (int) (first - lo[r]);
-            to[r] = (int) (j->row1 - lo[r] < L ? j->row1 - lo[r] : L);
-        }
+    float *packed = j->scratch, *tmp = packed + (size_t) PANELS * PANEL_WORDS;
+    const int64_t n_word = words_of(kind, j->k), n_tile = (j->n_col + COLS - 1) / COLS;
+    for (int64_t row = j->row0; row < j->row1; row += PANELS * PANEL * L) {
+        const int64_t left = (j->row1 - row + PANEL * L - 1) / (PANEL * L);
+        const int n_panel = left < PANELS ? (int) left : PANELS;
+        struct panel panels[PANELS];
+        for (int i = 0; i < n_panel; i++) panel_init(panels + i, j, row + i * PANEL * L);
         for (int64_t word = 0; word < n_word; word += MM_PIECE) {
-            const int64_t n = n_word - word < MM_PIECE ? n_word - word : MM_PIECE;
-            for (int r = 0; r < R; r++) pack(kind, j, type, lo[r], word, n, R * L, tmp, panel + r * L);
-            panel_times(j, tiles[R - 1], R, lo, from, to, panel, word, (n + L - 1) / L);
+            const int64_t n = n_word - word < MM_PIECE ? n_word - word : MM_PIECE, ni = (n + L - 1) / L;
+            for (int i = 0; i < n_panel; i++) {
+                const struct panel *p = panels + i;
+                for (int r = 0; r < p->R; r++) pack(kind, j, type, p->lo[r], word, n, p->R * L, tmp, packed + i * PANEL_WORDS + r * L);
+            }
+            for (int64_t t = 0; t < n_tile; t++) {
+                const int64_t c0 = j->n_col * t / n_tile;
+                const int C = (int) (j->n_col * (t + 1) / n_tile - c0);
+                const float *x[12];
+                for (int c = 0; c < C; c++) x[c] = (const float *) mm_job_column(j, c0 + c) + word;
+                for (int i = 0; i < n_panel; i++) tile_times(j, tiles, panels + i, packed + i * PANEL_WORDS, c0, C, x, word == 0, ni);
+            }
         }
     }
 }
 
 static size_t lanes_scratch(const struct mm_job *j) {
     (void) j;
-    return (MM_PIECE * PANEL * L + L * STAGE_STRIDE) * sizeof(float);
+    return ((size_t) PANELS * PANEL_WORDS + L * STAGE_STRIDE) * sizeof(float);
 }
 
 // ---- activations ----------------------------------------------------------------------------------------------------

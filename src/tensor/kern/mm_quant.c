@@ -111,7 +111,7 @@ INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g,
 
 // total[(c * PANEL + r) * L ...] += n groups of R vectors of rows times C columns.
 INLINE void quant_tile(int sub, bool min, bool offset, int max, int R, int C, const struct panel_group *g, int n,
-                       const struct mm_record *const *x, float *total) {
+                       const struct mm_record *const *x, ptrdiff_t ahead, float *total) {
     const struct mm_record *y[6];
     vf acc[2][6];
     UNROLL for (int c = 0; c < C; c++) {
@@ -133,18 +133,20 @@ INLINE void quant_tile(int sub, bool min, bool offset, int max, int R, int C, co
                 }
             }
         }
-        UNROLL for (int c = 0; c < C; c++) y[c]++;
+        UNROLL for (int c = 0; c < C; c++) __builtin_prefetch((const char *) y[c]++ + ahead);
     }
     UNROLL for (int c = 0; c < C; c++) {
         UNROLL for (int r = 0; r < R; r++) vf_store(total + (c * PANEL + r) * L, acc[r][c]);
     }
 }
 
-typedef void tile_fn(const struct panel_group *g, int n, const struct mm_record *const *x, float *total);
+// ahead: bytes from a column to the one that will be wanted in its place next.
+typedef void tile_fn(const struct panel_group *g, int n, const struct mm_record *const *x, ptrdiff_t ahead, float *total);
 
 #define TILE(name, sub, min, offset, max, R, C)                                                                            \
-    static void name##_##R##_##C(const struct panel_group *g, int n, const struct mm_record *const *x, float *total) {     \
-        quant_tile(sub, min, offset, max, R, C, g, n, x, total);                                                           \
+    static void name##_##R##_##C(const struct panel_group *g, int n, const struct mm_record *const *x, ptrdiff_t ahead,    \
+                                 float *total) {                                                                           \
+        quant_tile(sub, min, offset, max, R, C, g, n, x, ahead, total);                                                    \
     }
 #if MM_L == 8
 #define TILES_OF(name, sub, min, offset, max, R) \
@@ -245,7 +247,7 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, co
                 vf_store(total + (c * PANEL + r) * L, group ? vf_load_span(y + s.lo, s.from, s.to) : vf_zero());
             }
         }
-        tiles[C](panel, n, x, total);
+        tiles[C](panel, n, x, (ptrdiff_t) j->act_stride * C, total);
         for (int c = 0; c < C; c++) {
             float *y = mm_job_result(j, c0 + c);
             for (int r = 0; r < R; r++) vf_store_span(y + rows[r].lo, vf_load(total + (c * PANEL + r) * L), rows[r].from, rows[r].to);
@@ -272,18 +274,19 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
     const struct type *type = type_get(j->type);
     struct scratch *s = j->scratch;
     const int64_t n_group = j->k / 32;
-    for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
-        const int R = PANEL == 2 && j->row1 - row > L ? 2 : 1;
-        struct span rows[2];
-        for (int r = 0; r < R; r++) {
-            const int64_t first = row + r * L;
-            rows[r].lo = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0);
-            rows[r].from = (int) (first - rows[r].lo);
-            rows[r].to = (int) (j->row1 - rows[r].lo < L ? j->row1 - rows[r].lo : L);
-        }
-        for (int64_t group = 0; group < n_group; group += GROUPS) {
-            const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
-            for (int r = 0; r < R; r++) unpack_rows(j, type, unpack, s, rows[r].lo, group, n, s->panel + r, R);
+    // All rows see one range of k before the next: its part of the columns stays in the second-level cache.
+    for (int64_t group = 0; group < n_group; group += GROUPS) {
+        const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
+        for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
+            const int R = PANEL == 2 && j->row1 - row > L ? 2 : 1;
+            struct span rows[2];
+            for (int r = 0; r < R; r++) {
+                const int64_t first = row + r * L;
+                rows[r].lo = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0);
+                rows[r].from = (int) (first - rows[r].lo);
+                rows[r].to = (int) (j->row1 - rows[r].lo < L ? j->row1 - rows[r].lo : L);
+                unpack_rows(j, type, unpack, s, rows[r].lo, group, n, s->panel + r, R);
+            }
             panel_times(j, tiles[R - 1], R, rows, s->panel, group, n);
         }
     }
