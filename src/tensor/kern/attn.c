@@ -7,6 +7,7 @@
 #include "simd/math.h"
 #include "simd/reduce.h"
 #include "simd/simd.h"
+#include "type/blocks.h"
 
 // Vectors per row of the register tile: 6 rows x NV accumulators, NV operands and a broadcast have to fit the register file.
 #if VF_N == 16
@@ -58,22 +59,20 @@ INLINE void scores(const float *q0, const float *k0, int64_t d, float *s, const 
     }
 }
 
-// How a block's values enter the state of each row: o = old * o + new * values, or just the values if it is the row's first block.
-enum entry { SKIP, FIRST, MERGE };
-
+// A block's maxima and sums, and how its values enter the rows' states: o = old * o + new * values where the row sees something.
 struct merging {
-    float m[ATTN_PAD], l[ATTN_PAD];      // of the block
-    float old[ATTN_PAD], new[ATTN_PAD];  // factors
-    enum entry entry[ATTN_ROWS];
+    float m[ATTN_PAD], l[ATTN_PAD];
+    float shift[ATTN_PAD];               // m, or 0 where it is -inf
+    float old[ATTN_PAD], new[ATTN_PAD];
 };
 
 INLINE void enter(float *o, vf values, const struct merging *g, int r) {
-    if (g->entry[r] == MERGE) vf_store(o, vf_fma(values, vf_set1(g->new[r]), vf_mul(vf_load(o), vf_set1(g->old[r]))));
-    else if (g->entry[r] == FIRST) vf_store(o, values);
+    if (g->m[r] == -INFINITY) return;
+    vf_store(o, vf_fma(values, vf_set1(g->new[r]), vf_mul(vf_load(o), vf_set1(g->old[r]))));
 }
 
-// nv vectors of each row's values from i0 on: the sum of p[r][j] * v[j], sequentially along j0 <= j < j1.
-INLINE void values_line(const struct attn_block *b, const struct merging *g, const float *p, int64_t i0, int j0, int j1,
+// nv vectors from i0 on of the values of rows r0 ..: the sum of p[r][j] * v[j], sequentially along j0 <= j < j1.
+INLINE void values_line(const struct attn_block *b, const struct merging *g, const float *p, int r0, int64_t i0, int j0, int j1,
                         const int n_row, const int nv) {
     vf acc[ATTN_ROWS][NV];
     SIMD_UNROLL
@@ -88,24 +87,24 @@ INLINE void values_line(const struct attn_block *b, const struct merging *g, con
         for (int c = 0; c < nv; c++) x[c] = in_register(vf_load(v + c * VF_N));
         SIMD_UNROLL
         for (int r = 0; r < n_row; r++) {
-            const vf y = vf_set1(p[r * ATTN_BLOCK + j]);
+            const vf y = vf_set1(p[(r0 + r) * ATTN_BLOCK + j]);
             SIMD_UNROLL
             for (int c = 0; c < nv; c++) acc[r][c] = vf_fma(y, x[c], acc[r][c]);
         }
     }
     SIMD_UNROLL
     for (int r = 0; r < n_row; r++) {
-        float *o = b->state.o + r * b->dvp + i0;
+        float *o = b->state.o + (r0 + r) * b->dvp + i0;
         SIMD_UNROLL
-        for (int c = 0; c < nv; c++) enter(o + c * VF_N, acc[r][c], g, r);
+        for (int c = 0; c < nv; c++) enter(o + c * VF_N, acc[r][c], g, r0 + r);
     }
 }
 
-INLINE void values(const struct attn_block *b, const struct merging *g, const float *p, int j0, int j1, const int n_row) {
+INLINE void values(const struct attn_block *b, const struct merging *g, const float *p, int r0, int j0, int j1, const int n_row) {
     int64_t i = 0;
-    for (; i + LINE <= b->dvp; i += LINE) values_line(b, g, p, i, j0, j1, n_row, NV);
+    for (; i + LINE <= b->dvp; i += LINE) values_line(b, g, p, r0, i, j0, j1, n_row, NV);
 #if NV * VF_N > 16
-    for (; i < b->dvp; i += ATTN_PAD) values_line(b, g, p, i, j0, j1, n_row, ATTN_PAD / VF_N);
+    for (; i < b->dvp; i += ATTN_PAD) values_line(b, g, p, r0, i, j0, j1, n_row, ATTN_PAD / VF_N);
 #endif
 }
 
@@ -134,82 +133,152 @@ static inline vm mask_of(uint64_t bits, int j) {
 
 enum { VECS = ATTN_BLOCK / VF_N };
 
-// Scores become weights exp(score - m) in place; their sum goes to *l. m is -inf when nothing is visible.
-INLINE float softmax(float *s, uint64_t visible, const float *bias, float slope, const struct attn_block *b, float *l) {
-    const vf scale = vf_set1(b->scale), none = vf_set1(-INFINITY);
-    vf top = none, x[VECS];
-    SIMD_UNROLL
-    for (int c = 0; c < VECS; c++) x[c] = vf_mul(vf_load(s + c * VF_N), scale);
-    if (b->cap > 0.0f)
-        for (int c = 0; c < VECS; c++) x[c] = vf_mul(vf_set1(b->cap), vf_tanh(x[c]));
-    if (bias) {
-        SIMD_UNROLL
-        for (int c = 0; c < VECS; c++) x[c] = vf_fma(vf_set1(slope), vf_load(bias + c * VF_N), x[c]);
-    }
-    if (visible != ~0ull) {
-        SIMD_UNROLL
-        for (int c = 0; c < VECS; c++) x[c] = vf_sel(mask_of(visible, c * VF_N), x[c], none);
-    }
-    SIMD_UNROLL
-    for (int c = 0; c < VECS; c++) top = vf_max(top, x[c]);
-    float m = vf_hmax(top);
-    const vf shift = vf_set1(m == -INFINITY ? 0.0f : m);  // all -inf: weights 0; a NaN among them still shows
-    SIMD_UNROLL
+// Raw scores of a row become what goes into the exponential.
+static void adjust(float *s, uint64_t visible, const float *bias, float slope, float cap) {
+    const vf none = vf_set1(-INFINITY);
     for (int c = 0; c < VECS; c++) {
-        x[c] = vf_exp_neg(vf_sub(x[c], shift));
-        vf_store(s + c * VF_N, x[c]);
+        vf x = vf_load(s + c * VF_N);
+        if (cap > 0.0f) x = vf_mul(vf_set1(cap), vf_tanh(x));
+        if (bias) x = vf_fma(vf_set1(slope), vf_load(bias + c * VF_N), x);
+        vf_store(s + c * VF_N, vf_sel(mask_of(visible, c * VF_N), x, none));
     }
-    SIMD_UNROLL
-    for (int h = VECS / 2; h > 0; h /= 2) {
+}
+
+// Sum and maximum of each x[r] over its lanes, folded in halves as vf_hsum does it; all ATTN_TILE rows.
+#if VF_N == 16
+#define FOLD_ROWS(name, op, one)                                                                                                  \
+    INLINE void name(const vf *x, float *out, int n_row) {                                                                        \
+        vf y[6], z[4];                                                                                                            \
+        (void) n_row;                                                                                                             \
+        SIMD_UNROLL                                                                                                               \
+        for (int i = 0; i < 6; i++)                                                                                               \
+            y[i] = op(_mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0x44), _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0xee));    \
+        SIMD_UNROLL                                                                                                               \
+        for (int i = 0; i < 3; i++)                                                                                               \
+            z[i] = op(_mm512_shuffle_f32x4(y[2 * i], y[2 * i + 1], 0x88), _mm512_shuffle_f32x4(y[2 * i], y[2 * i + 1], 0xdd));    \
+        const vf w = op(_mm512_shuffle_ps(z[0], z[1], 0x44), _mm512_shuffle_ps(z[0], z[1], 0xee));                                \
+        const vf u = op(_mm512_shuffle_ps(z[2], z[2], 0x44), _mm512_shuffle_ps(z[2], z[2], 0xee));                                \
+        const vf t = op(_mm512_shuffle_ps(w, u, 0x88), _mm512_shuffle_ps(w, u, 0xdd));                                            \
+        const vi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);                                 \
+        _mm512_storeu_ps(out, _mm512_permutexvar_ps(order, t));                                                                   \
+    }
+#else
+#define FOLD_ROWS(name, op, one)                                 \
+    INLINE void name(const vf *x, float *out, int n_row) {       \
+        for (int r = 0; r < n_row; r++) out[r] = one(x[r]);      \
+    }
+#endif
+FOLD_ROWS(fold_max, vf_max, vf_hmax)
+FOLD_ROWS(fold_sum, vf_add, vf_hsum)
+
+// Scores become weights exp(score - m) in place, row by row, with m and the sum l of each. m is -inf when nothing is visible.
+INLINE void softmax(const struct attn_block *b, float *s, struct merging *g) {
+    const vf none = vf_set1(-INFINITY), zero = vf_set1(0.0f);
+    vf x[ATTN_TILE];
+    for (int r = 0; r < ATTN_TILE; r++) x[r] = zero;
+    for (int r = 0; r < b->n_row; r++) {
+        float *row = s + r * ATTN_BLOCK;
+        if (b->visible[r] != ~0ull || b->bias[r] || b->cap > 0.0f) adjust(row, b->visible[r], b->bias[r], b->slope[r], b->cap);
+        vf top[4];
         SIMD_UNROLL
-        for (int c = 0; c < h; c++) x[c] = vf_add(x[c], x[c + h]);
+        for (int c = 0; c < 4; c++) top[c] = vf_load(row + c * VF_N);
+        for (int c = 4; c < VECS; c++) top[c % 4] = vf_max(top[c % 4], vf_load(row + c * VF_N));
+        x[r] = vf_max(vf_max(top[0], top[1]), vf_max(top[2], top[3]));
     }
-    *l = vf_hsum(x[0]);
-    if (m == -INFINITY && *l != 0.0f) m = 0.0f;
-    return m;
+    fold_max(x, g->m, b->n_row);
+    for (int r = 0; r < b->n_row; r += VF_N) {
+        const vf m = vf_load_n(g->m + r, vf_lanes(r, b->n_row));
+        vf_store(g->shift + r, vf_sel(vf_eq(m, none), zero, m));  // all -inf: weights 0; a NaN among them still shows
+    }
+    for (int r = 0; r < b->n_row; r++) {
+        float *row = s + r * ATTN_BLOCK;
+        const vf shift = vf_set1(g->shift[r]);
+        vf y[VECS];
+        SIMD_UNROLL
+        for (int c = 0; c < VECS; c++) {
+            y[c] = vf_exp_neg(vf_sub(vf_load(row + c * VF_N), shift));
+            vf_store(row + c * VF_N, y[c]);
+        }
+        SIMD_UNROLL
+        for (int h = VECS / 2; h > 0; h /= 2) {
+            SIMD_UNROLL
+            for (int c = 0; c < h; c++) y[c] = vf_add(y[c], y[c + h]);
+        }
+        x[r] = y[0];
+    }
+    fold_sum(x, g->l, b->n_row);
+    for (int r = 0; r < b->n_row; r += VF_N) {
+        const int n = vf_lanes(r, b->n_row);
+        const vf m = vf_load_n(g->m + r, n), l = vf_load_n(g->l + r, n);
+        vf_store(g->m + r, vf_sel(vm_and(vf_eq(m, none), vm_not(vf_eq(l, zero))), zero, m));
+    }
 }
 
 // State (m, l) of a row and those of a later part (mb, lb): the factors of the two, and the merged state.
 INLINE void merge_sums(vf *m, vf *l, vf mb, vf lb, vf *old, vf *new) {
-    const vf top = vf_max(*m, mb);
-    *old = vf_exp_neg(vf_sub(*m, top));
-    *new = vf_exp_neg(vf_sub(mb, top));
+    const vf top = vf_max(*m, mb), none = vf_set1(-INFINITY);
+    const vf shift = vf_sel(vf_eq(top, none), vf_set1(0.0f), top);
+    *old = vf_exp_neg(vf_sub(*m, shift));
+    *new = vf_exp_neg(vf_sub(mb, shift));
     *l = vf_fma(lb, *new, vf_mul(*l, *old));
     *m = top;
 }
 
-INLINE void plan_merge(struct merging *g, const struct attn_state *t, const int n_row) {
-    float m[ATTN_PAD] = {0}, l[ATTN_PAD] = {0};
-    for (int r = 0; r < n_row; r++) {
-        g->entry[r] = g->m[r] == -INFINITY ? SKIP : t->m[r] == -INFINITY ? FIRST : MERGE;
-        m[r] = t->m[r], l[r] = t->l[r];
-    }
+INLINE void merge_states(struct merging *g, const struct attn_state *t, int n_row) {
     for (int r = 0; r < n_row; r += VF_N) {
-        vf xm = vf_load(m + r), xl = vf_load(l + r), old, new;
-        merge_sums(&xm, &xl, vf_load(g->m + r), vf_load(g->l + r), &old, &new);
-        vf_store(m + r, xm), vf_store(l + r, xl), vf_store(g->old + r, old), vf_store(g->new + r, new);
-    }
-    for (int r = 0; r < n_row; r++) {
-        if (g->entry[r] == MERGE) t->m[r] = m[r], t->l[r] = l[r];
-        if (g->entry[r] == FIRST) t->m[r] = g->m[r], t->l[r] = g->l[r];
+        const int n = vf_lanes(r, n_row);
+        vf m = vf_load_n(t->m + r, n), l = vf_load_n(t->l + r, n), old, new;
+        merge_sums(&m, &l, vf_load_n(g->m + r, n), vf_load_n(g->l + r, n), &old, &new);
+        vf_store_n(t->m + r, m, n);
+        vf_store_n(t->l + r, l, n);
+        vf_store(g->old + r, old);
+        vf_store(g->new + r, new);
     }
 }
 
-INLINE void block_rows(const struct attn_block *b, const int n_row) {
-    float *s = b->work;
-    struct merging g = {.m = {0}};
-    uint64_t any = 0;
-    scores(b->q, b->k, b->d, s, n_row);
-    for (int r = 0; r < n_row; r++) {
-        g.m[r] = softmax(s + r * ATTN_BLOCK, b->visible[r], b->bias[r], b->slope[r], b, &g.l[r]);
-        any |= b->visible[r];
+// Runs call with n_row as a constant.
+#define SWITCH_ROWS(n_row, call) \
+    switch (n_row) {             \
+    case 1: call(1); break;      \
+    case 2: call(2); break;      \
+    case 3: call(3); break;      \
+    case 4: call(4); break;      \
+    case 5: call(5); break;      \
+    default: call(6); break;     \
     }
+
+static void scores_panel(const float *q, const float *k, int64_t d, float *s, int n_row) {
+#define CALL(n) scores(q, k, d, s, n)
+    SWITCH_ROWS(n_row, CALL)
+#undef CALL
+}
+
+static void values_panel(const struct attn_block *b, const struct merging *g, const float *p, int r0, int n_row) {
+    uint64_t any = 0;
+    for (int r = r0; r < r0 + n_row; r++) any |= b->visible[r];
     if (!any) return;
-    plan_merge(&g, &b->state, n_row);
+    const int j0 = __builtin_ctzll(any), j1 = ATTN_BLOCK - __builtin_clzll(any);
+#define CALL(n) values(b, g, p, r0, j0, j1, n)
+    SWITCH_ROWS(n_row, CALL)
+#undef CALL
+}
+
+static int min_int(int a, int b) { return a < b ? a : b; }
+
+static void block(const struct attn_block *b) {
+    float *s = b->work;
+    struct merging g;
+    uint64_t any = 0;
+    for (int r = 0; r < b->n_row; r++) any |= b->visible[r];
+    if (!any) return;
+    for (int r = 0; r < b->n_row; r += ATTN_ROWS)
+        scores_panel(b->q + r * b->d, b->k, b->d, s + r * ATTN_BLOCK, min_int(b->n_row - r, ATTN_ROWS));
+    softmax(b, s, &g);
+    merge_states(&g, &b->state, b->n_row);
     if (b->careful) {
-        for (int r = 0; r < n_row; r++) values_careful(b, &g, s, r);
+        for (int r = 0; r < b->n_row; r++) values_careful(b, &g, s, r);
     } else {
-        values(b, &g, s, __builtin_ctzll(any), ATTN_BLOCK - __builtin_clzll(any), n_row);
+        for (int r = 0; r < b->n_row; r += ATTN_ROWS) values_panel(b, &g, s, r, min_int(b->n_row - r, ATTN_ROWS));
     }
 }
 
@@ -221,43 +290,19 @@ static float exp1(float x) {
 
 static void merge(float *m, float *l, float *o, float mb, float lb, const float *ob, int64_t dvp) {
     if (mb == -INFINITY) return;
-    if (*m == -INFINITY) {
-        *m = mb;
-        *l = lb;
-        memcpy(o, ob, (size_t) dvp * sizeof(float));
-        return;
-    }
-    vf xm = vf_set1(*m), xl = vf_set1(*l), old, new;
-    merge_sums(&xm, &xl, vf_set1(mb), vf_set1(lb), &old, &new);
+    vf top = vf_set1(*m), vl = vf_set1(*l), old, new;
     float t[VF_N];
-    vf_store(t, xm);
+    merge_sums(&top, &vl, vf_set1(mb), vf_set1(lb), &old, &new);
+    vf_store(t, top);
     *m = t[0];
-    vf_store(t, xl);
+    vf_store(t, vl);
     *l = t[0];
     for (int64_t i = 0; i < dvp; i += VF_N) vf_store(o + i, vf_fma(vf_load(ob + i), new, vf_mul(vf_load(o + i), old)));
 }
 
-static void block(const struct attn_block *b) {
-    switch (b->n_row) {
-        case 1: block_rows(b, 1); break;
-        case 2: block_rows(b, 2); break;
-        case 3: block_rows(b, 3); break;
-        case 4: block_rows(b, 4); break;
-        case 5: block_rows(b, 5); break;
-        default: block_rows(b, 6); break;
-    }
-}
-
 static void index_rows(const float *q, const float *k, int64_t d, int n_row, const float *w, float *sum) {
     float s[ATTN_ROWS * ATTN_BLOCK];
-    switch (n_row) {
-        case 1: scores(q, k, d, s, 1); break;
-        case 2: scores(q, k, d, s, 2); break;
-        case 3: scores(q, k, d, s, 3); break;
-        case 4: scores(q, k, d, s, 4); break;
-        case 5: scores(q, k, d, s, 5); break;
-        default: scores(q, k, d, s, 6); break;
-    }
+    scores_panel(q, k, d, s, n_row);
     const vf zero = vf_set1(0.0f);
     for (int r = 0; r < n_row; r++)
         for (int j = 0; j < ATTN_BLOCK; j += VF_N)
@@ -326,10 +371,50 @@ static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
 
 static void transpose(const float *rows, int64_t ld, int64_t d, float *kt) {
     const int64_t whole = d - d % VF_N;
-    for (int j = 0; j < ATTN_BLOCK; j += VF_N)
+    for (int j = 0; j < ATTN_PAD; j += VF_N)
         for (int64_t i = 0; i < whole; i += VF_N) transpose_square(rows + j * ld + i, ld, kt + i * ATTN_BLOCK + j);
     for (int64_t i = whole; i < d; i++)
-        for (int j = 0; j < ATTN_BLOCK; j++) kt[i * ATTN_BLOCK + j] = rows[j * ld + i];
+        for (int j = 0; j < ATTN_PAD; j++) kt[i * ATTN_BLOCK + j] = rows[j * ld + i];
+}
+
+// Values i .. i + m of a row, m <= VF_N; i a multiple of VF_N.
+INLINE vf unpack_lanes(enum attn_form form, const void *row, int64_t i, int m) {
+    if (form == ATTN_F32) return vf_load_n((const float *) row + i, m);
+    if (form == ATTN_F16) return vf_load_f16_n((const uint16_t *) row + i, m);
+    if (form == ATTN_BF16) return vf_load_bf16_n((const uint16_t *) row + i, m);
+    const struct block_q8_0 *b = (const struct block_q8_0 *) row + i / 32;
+    return vf_mul(vf_load_i8(b->qs + i % 32), vf_set1(f16_to_f32(b->d)));
+}
+
+INLINE vf unpack_whole(enum attn_form form, const void *row, int64_t i) {
+    if (form == ATTN_F32) return vf_load((const float *) row + i);
+    if (form == ATTN_F16) return vf_load_f16((const uint16_t *) row + i);
+    if (form == ATTN_BF16) return vf_load_bf16((const uint16_t *) row + i);
+    return unpack_lanes(form, row, i, VF_N);
+}
+
+INLINE void unpack_rows(const enum attn_form form, const char *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out,
+                        int64_t ld) {
+    for (int j = 0; j < n_row; j++, src += stride, out += ld) {
+        int64_t i = 0;
+        if (set >> j & 1) {
+            for (; i + VF_N <= n; i += VF_N) vf_store(out + i, unpack_whole(form, src, i));
+            if (i < n) {
+                vf_store(out + i, unpack_lanes(form, src, i, (int) (n - i)));
+                i += VF_N;
+            }
+        }
+        for (; i < ld; i += VF_N) vf_store(out + i, vf_set1(0.0f));
+    }
+}
+
+static void unpack(enum attn_form form, const void *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out, int64_t ld) {
+    switch (form) {
+        case ATTN_F32: unpack_rows(ATTN_F32, src, stride, set, n_row, n, out, ld); break;
+        case ATTN_F16: unpack_rows(ATTN_F16, src, stride, set, n_row, n, out, ld); break;
+        case ATTN_BF16: unpack_rows(ATTN_BF16, src, stride, set, n_row, n, out, ld); break;
+        default: unpack_rows(ATTN_Q8_0, src, stride, set, n_row, n, out, ld); break;
+    }
 }
 
 INLINE uint64_t mask_vector(vf x, int j, int n, float *out, bool *bias) {
@@ -383,4 +468,4 @@ static void finish(float m, float l, const float *o, float sink, float *dst, int
     if (i < dv) vf_store_n(dst + i, vf_mul(vf_load(o + i), by), (int) (dv - i));
 }
 
-const struct kern_attn ISA_SYM(kern_attn) = {block, index_rows, transpose, mask_f16, mask_f32, all_finite, merge, finish};
+const struct kern_attn ISA_SYM(kern_attn) = {block, index_rows, unpack, transpose, mask_f16, mask_f32, all_finite, merge, finish};

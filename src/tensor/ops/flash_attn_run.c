@@ -15,7 +15,7 @@
 
 enum {
     STRIPE = 4,           // blocks merged among themselves before they are merged with what came before
-    RUN_ROWS = 96,        // rows that share an unpacked block, as a goal
+    RUN_ROWS = 192,       // rows that share an unpacked block, as a goal
     GROUP_MAX = 128,      // heads of a unit
     ITEMS_PER_THREAD = 4, // fewer work items than this per thread: split along positions too
     PART_BYTES = 1 << 20, // per thread, for the parts of stripes
@@ -26,7 +26,7 @@ struct plan {
     struct ggml_tensor *dst;
     const struct kern_attn *kern;
     const struct type *k_type, *v_type;
-    int64_t d, dv, dvp, ld;          // ld: floats of an unpacked row
+    int64_t d, dv, dvp, ld;          // ld: d padded, floats of an unpacked row of keys
     int64_t n_q, n_head, n_kv, n_3;
     int64_t group, n_unit;           // heads per unit, units
     int64_t per_run, n_run;          // queries per run at most, runs per unit
@@ -58,27 +58,29 @@ static int64_t part_floats(const struct plan *p) { return p->dvp + ATTN_PAD; }  
 static int64_t round16(int64_t n) { return ceil_div(n, ATTN_PAD) * ATTN_PAD; }
 
 // Rows of a run, whole register tiles.
-static int64_t rows_max(const struct plan *p) { return (int64_t) p->tiles * ATTN_ROWS; }
+static int64_t rows_max(const struct plan *p) { return (int64_t) p->tiles * ATTN_TILE; }
 
 // Everything that follows from shapes and the number of threads. per_run is refined by the data in plan_queries.
 static struct plan plan_shapes(const struct ggml_tensor *t, int n_threads) {
     struct plan p = {.q = t->src[FA_Q], .k = t->src[FA_K], .v = t->src[FA_V], .mask = t->src[FA_MASK], .sinks = t->src[FA_SINKS],
                      .query = t->src[FA_QUERY], .table = t->src[FA_TABLE]};
     p.d = p.q->ne[0], p.dv = p.v->ne[0], p.dvp = round16(p.dv);
-    p.ld = max64(round16(p.d), p.dvp);
+    p.ld = round16(p.d);
     p.n_q = p.q->ne[1], p.n_head = p.q->ne[2], p.n_kv = p.k->ne[1], p.n_3 = p.q->ne[3];
     p.group = gcd(p.n_head / p.k->ne[2], p.n_head / p.v->ne[2]);
     for (int64_t n = p.group; p.group > GROUP_MAX; n--)
         if (p.group % n == 0 && n <= GROUP_MAX) p.group = n;
     p.n_unit = p.n_head / p.group;
     p.n_row = p.n_q * p.n_head * p.n_3;
+    const int64_t enough = (int64_t) ITEMS_PER_THREAD * n_threads;
     p.per_run = max64(1, min64(p.n_q, RUN_ROWS / p.group));
+    if (p.n_unit * ceil_div(p.n_q, p.per_run) * p.n_3 < enough) p.per_run = ceil_div(p.per_run, 2);
     p.n_run = ceil_div(p.n_q, p.per_run);
-    p.tiles = (int) ceil_div(p.per_run * p.group, ATTN_ROWS);
+    p.tiles = (int) ceil_div(p.per_run * p.group, ATTN_TILE);
     p.stripe1 = ceil_div(positions(&p), STRIPE * ATTN_BLOCK);
     p.scale = tensor_param_f32(t, FA_SCALE), p.max_bias = tensor_param_f32(t, FA_MAX_BIAS), p.cap = tensor_param_f32(t, FA_SOFTCAP);
     if (p.cap != 0.0f) p.scale /= p.cap;
-    if (p.n_unit * p.n_run * p.n_3 < (int64_t) ITEMS_PER_THREAD * n_threads && p.stripe1 > 1) {
+    if (p.n_unit * p.n_run * p.n_3 < enough && p.stripe1 > 1) {
         const int64_t stripe_bytes = p.n_row * part_floats(&p) * (int64_t) sizeof(float);
         p.window = min64(p.stripe1, (int64_t) PART_BYTES * n_threads / max64(stripe_bytes, 1));
         if (p.window < 2) p.window = 0;
@@ -142,10 +144,10 @@ static struct run run_begin(const struct plan *p, struct task *task, float *mem,
     const int64_t rows = rows_max(p);
     int64_t n = 0;
     r.q = take(mem, &n, rows * p->d);
-    r.raw = take(mem, &n, ATTN_BLOCK * p->ld);
+    r.raw = take(mem, &n, ATTN_PAD * p->ld);
     r.k = take(mem, &n, ATTN_BLOCK * p->d);
     r.v = take(mem, &n, ATTN_BLOCK * p->dvp);
-    r.work = take(mem, &n, ATTN_ROWS * ATTN_BLOCK);
+    r.work = take(mem, &n, ATTN_TILE * ATTN_BLOCK);
     r.stripe.o = take(mem, &n, rows * p->dvp);
     r.total.o = take(mem, &n, rows * p->dvp);
     r.bias = take(mem, &n, rows * ATTN_BLOCK);
@@ -160,8 +162,9 @@ static struct run run_begin(const struct plan *p, struct task *task, float *mem,
     return r;
 }
 
-static void state_clear(struct attn_state *s, int n) {
+static void state_clear(struct attn_state *s, int n, int64_t dvp) {
     for (int i = 0; i < n; i++) s->m[i] = -INFINITY, s->l[i] = 0.0f;
+    memset(s->o, 0, (size_t) (n * dvp) * sizeof(float));
 }
 
 static int64_t head_of(const struct run *r, int row) { return r->unit * r->p->group + row % r->p->group; }
@@ -171,16 +174,16 @@ static void run_set(struct run *r, int64_t unit, int64_t i3, int64_t q0, int64_t
     const struct plan *p = r->p;
     r->unit = unit, r->i3 = i3, r->q0 = q0, r->n_q = n_q;
     r->n_row = (int) (n_q * p->group);
-    r->tiles = (r->n_row + ATTN_ROWS - 1) / ATTN_ROWS;
+    r->tiles = (r->n_row + ATTN_TILE - 1) / ATTN_TILE;
     for (int row = 0; row < r->n_row; row++) {
         const struct ggml_tensor *q = p->q;
         const float *src = (const float *) ((const char *) q->data + query_of(r, row) * (int64_t) q->nb[1] +
                                             head_of(r, row) * (int64_t) q->nb[2] + i3 * (int64_t) q->nb[3]);
         float *to = r->q + (row / ATTN_ROWS) * ATTN_ROWS * p->d + row % ATTN_ROWS;
-        for (int64_t i = 0; i < p->d; i++) to[i * ATTN_ROWS] = src[i];
+        for (int64_t i = 0; i < p->d; i++) to[i * ATTN_ROWS] = src[i] * p->scale;
         r->slope[row] = slope_of(p, head_of(r, row));
     }
-    state_clear(&r->total, r->n_row);
+    state_clear(&r->total, r->n_row, p->dvp);
 }
 
 // Visible sets of the rows for positions b * 64 .., by the mask; biases too. Gives the union.
@@ -210,30 +213,29 @@ static uint64_t see_mask(struct run *r, int64_t b) {
 
 static uint64_t bits_below(int64_t n) { return n <= 0 ? 0 : n >= 64 ? ~0ull : (1ull << n) - 1; }
 
-// ALiBi without a mask: minus the distance between the query's position and the key's.
-static void set_distance(struct run *r, int row, int64_t position, int64_t b) {
+// ALiBi without a mask: minus the distance between the query's position and those from `at` on.
+static const float *distances(struct run *r, int row, int64_t position, int64_t at) {
     float *bias = r->bias + row * ATTN_BLOCK;
-    for (int j = 0; j < ATTN_BLOCK; j++) bias[j] = -fabsf((float) (position - (b * ATTN_BLOCK + j)));
-    r->row_bias[row] = bias;
+    for (int j = 0; j < ATTN_BLOCK; j++) bias[j] = -fabsf((float) (position - (at + j)));
+    return bias;
 }
 
 // The same without a mask: positions lo .. hi of those that exist.
 static uint64_t see_range(struct run *r, int64_t b, uint64_t exist) {
     const struct plan *p = r->p;
+    const int64_t at = b * ATTN_BLOCK;
     uint64_t all = 0;
-    for (int row = 0; row < r->n_row; row++) {
-        if (row % p->group != 0) {
-            r->visible[row] = r->visible[row - 1];
-            r->row_bias[row] = r->row_bias[row - 1];
-            continue;
+    for (int64_t i = 0; i < r->n_q; i++) {
+        const int32_t *query = p->table ? query_row(p, r->q0 + i) : NULL;
+        const int row = (int) (i * p->group);
+        const uint64_t seen = query ? exist & bits_below(query[3] - at) & ~bits_below(query[2] - at) : exist;
+        const float *bias = NULL;
+        if (p->max_bias > 0.0f && seen) bias = distances(r, row, query ? query[1] : p->n_kv - p->n_q + r->q0 + i, at);
+        for (int h = 0; h < p->group; h++) {
+            r->visible[row + h] = seen;
+            r->row_bias[row + h] = bias;
         }
-        const int64_t i = query_of(r, row), at = b * ATTN_BLOCK;
-        const int32_t *query = p->table ? query_row(p, i) : NULL;
-        const int64_t position = query ? query[1] : p->n_kv - p->n_q + i;
-        r->visible[row] = query ? exist & bits_below(query[3] - at) & ~bits_below(query[2] - at) : exist;
-        r->row_bias[row] = NULL;
-        if (p->max_bias > 0.0f && r->visible[row]) set_distance(r, row, position, b);
-        all |= r->visible[row];
+        all |= seen;
     }
     return all;
 }
@@ -257,14 +259,42 @@ static uint64_t see_block(struct run *r, int64_t b, int64_t *cell) {
     return all;
 }
 
-// Rows of the cells in `set` as F32 at out [64][ld], zeros for the others and beyond the row's end.
-static void unpack(const struct ggml_tensor *x, const struct type *type, int64_t head, int64_t i3, int64_t cell, uint64_t set, float *out,
-                   int64_t ld) {
-    const char *src = (const char *) x->data + cell * (int64_t) x->nb[1] + head * (int64_t) x->nb[2] + i3 * (int64_t) x->nb[3];
-    const int64_t n = x->ne[0];
-    for (int j = 0; j < ATTN_BLOCK; j++, out += ld, src += x->nb[1]) {
+// Some rows of K or V from one cell on.
+struct rows {
+    const struct ggml_tensor *x;
+    const struct type *type;
+    const char *data;
+};
+
+static struct rows rows_at(const struct run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell) {
+    const struct plan *p = r->p;
+    const int64_t head = r->unit * p->group / (p->n_head / x->ne[2]), i3 = r->i3 / (p->n_3 / x->ne[3]);
+    return (struct rows) {x, type, (const char *) x->data + cell * (int64_t) x->nb[1] + head * (int64_t) x->nb[2] + i3 * (int64_t) x->nb[3]};
+}
+
+static enum attn_form form_of(enum ggml_type type) {
+    switch (type) {
+        case GGML_TYPE_F32: return ATTN_F32;
+        case GGML_TYPE_F16: return ATTN_F16;
+        case GGML_TYPE_BF16: return ATTN_BF16;
+        case GGML_TYPE_Q8_0: return ATTN_Q8_0;
+        default: return ATTN_OTHER;
+    }
+}
+
+// Rows j0 .. j0 + n_row as F32 at out [n_row][ld], zeros for those not in `set` and beyond a row's end.
+static void unpack(const struct plan *p, const struct rows *rows, int j0, int n_row, uint64_t set, float *out, int64_t ld) {
+    const enum attn_form form = form_of(rows->x->type);
+    const int64_t n = rows->x->ne[0], stride = (int64_t) rows->x->nb[1];
+    const char *src = rows->data + j0 * stride;
+    set >>= j0;
+    if (form != ATTN_OTHER) {
+        p->kern->unpack(form, src, (size_t) stride, set, n_row, n, out, ld);
+        return;
+    }
+    for (int j = 0; j < n_row; j++, out += ld, src += stride) {
         const bool there = set >> j & 1;
-        if (there) type->decode(src, out, n);
+        if (there) rows->type->decode(src, out, n);
         const int64_t from = there ? n : 0;
         memset(out + from, 0, (size_t) (ld - from) * sizeof(float));
     }
@@ -276,32 +306,54 @@ static bool careful(const struct run *r, uint64_t all) {
     return false;
 }
 
+// Asks for part i of n of the next block's rows while this one is computed. The block may not be needed; that costs little.
+static void prefetch(const struct rows *rows, int i, int n) {
+    const size_t bytes = ggml_row_size(rows->x->type, rows->x->ne[0]), stride = rows->x->nb[1];
+    for (int j = ATTN_BLOCK * i / n; j < ATTN_BLOCK * (i + 1) / n; j++)
+        for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(rows->data + (size_t) j * stride + at, 0, 2);
+}
+
+// First cell of block b, or -1 if there is none or not all of it lies in the cache.
+static int64_t block_cell(const struct run *r, int64_t b) {
+    const struct plan *p = r->p;
+    int64_t block = b;
+    if (p->table) block = b < p->table->ne[1] ? ((const int32_t *) p->table->data)[3 * (query_row(p, r->q0)[0] * p->table->ne[1] + b)] : -1;
+    return block >= 0 && (block + 1) * ATTN_BLOCK <= p->n_kv ? block * ATTN_BLOCK : -1;
+}
+
+static void run_tiles(struct run *r, struct attn_block *x, int64_t b) {
+    const struct plan *p = r->p;
+    const int64_t next = block_cell(r, b + 1);
+    const struct rows k = rows_at(r, p->k, p->k_type, next), v = rows_at(r, p->v, p->v_type, next);
+    for (int i = 0; i < r->tiles; i++) {
+        const int row = i * ATTN_TILE;
+        if (next >= 0) prefetch(&k, i, r->tiles), prefetch(&v, i, r->tiles);
+        x->n_row = r->n_row - row < ATTN_TILE ? r->n_row - row : ATTN_TILE;
+        x->q = r->q + row * p->d;
+        x->visible = r->visible + row, x->bias = r->row_bias + row, x->slope = r->slope + row;
+        x->state = (struct attn_state) {r->stripe.m + row, r->stripe.l + row, r->stripe.o + row * p->dvp};
+        p->kern->block(x);
+    }
+}
+
 static void run_block(struct run *r, int64_t b) {
     const struct plan *p = r->p;
     int64_t cell;
     const uint64_t all = see_block(r, b, &cell);
     if (!all) return;
-    const int64_t head = r->unit * p->group;
-    unpack(p->k, p->k_type, head / (p->n_head / p->k->ne[2]), r->i3 / (p->n_3 / p->k->ne[3]), cell, all, r->raw, p->ld);
-    p->kern->transpose(r->raw, p->ld, p->d, r->k);
-    unpack(p->v, p->v_type, head / (p->n_head / p->v->ne[2]), r->i3 / (p->n_3 / p->v->ne[3]), cell, all, r->v, p->dvp);
-    struct attn_block x = {.k = r->k, .v = r->v, .d = p->d, .dvp = p->dvp, .scale = p->scale, .cap = p->cap, .work = r->work,
-                           .careful = careful(r, all)};
-    for (int row = 0; row < r->n_row; row += ATTN_ROWS) {
-        x.n_row = r->n_row - row < ATTN_ROWS ? r->n_row - row : ATTN_ROWS;
-        uint64_t any = 0;
-        for (int i = 0; i < x.n_row; i++) any |= r->visible[row + i];
-        if (!any) continue;
-        x.q = r->q + row * p->d;
-        x.visible = r->visible + row, x.bias = r->row_bias + row, x.slope = r->slope + row;
-        x.state = (struct attn_state) {r->stripe.m + row, r->stripe.l + row, r->stripe.o + row * p->dvp};
-        p->kern->block(&x);
+    const struct rows k = rows_at(r, p->k, p->k_type, cell), v = rows_at(r, p->v, p->v_type, cell);
+    for (int j = 0; j < ATTN_BLOCK; j += ATTN_PAD) {
+        unpack(p, &k, j, ATTN_PAD, all, r->raw, p->ld);
+        p->kern->transpose(r->raw, p->ld, p->d, r->k + j);
     }
+    unpack(p, &v, 0, ATTN_BLOCK, all, r->v, p->dvp);
+    struct attn_block x = {.k = r->k, .v = r->v, .d = p->d, .dvp = p->dvp, .cap = p->cap, .work = r->work, .careful = careful(r, all)};
+    run_tiles(r, &x, b);
 }
 
 static void run_stripe(struct run *r, int64_t stripe) {
     const int64_t end = min64((stripe + 1) * STRIPE, ceil_div(positions(r->p), ATTN_BLOCK));
-    state_clear(&r->stripe, r->n_row);
+    state_clear(&r->stripe, r->n_row, r->p->dvp);
     for (int64_t b = stripe * STRIPE; b < end; b++) run_block(r, b);
 }
 
@@ -320,6 +372,7 @@ struct item {
     int64_t unit, i3, q0, q1;
 };
 
+// Item i of n_unit * n_run * n_3; neighbours differ in the unit.
 static struct item item_of(const struct plan *p, int64_t i) {
     struct item x;
     x.unit = i % p->n_unit;
@@ -389,26 +442,38 @@ static void walk_runs(struct run *r) {
     }
 }
 
-// Decode: threads take single stripes and leave each row's part in parts[row][stripe of the window].
+// One stripe of one item: each row's part goes to parts[row][at].
+static void walk_stripe(struct run *r, const struct item *x, int64_t s, float *parts, int64_t at) {
+    const struct plan *p = r->p;
+    const int64_t part = part_floats(p);
+    for (int64_t q = x->q0, next; q < x->q1; q = next) {
+        const bool known = same_keys(r, q, x->q1, &next);
+        run_set(r, x->unit, x->i3, q, next - q);
+        int64_t s0 = 0, s1 = 0;
+        if (known) run_range(r, &s0, &s1);
+        if (s >= s0 && s < s1) run_stripe(r, s);
+        else state_clear(&r->stripe, r->n_row, p->dvp);
+        for (int row = 0; row < r->n_row; row++) {
+            const int64_t global = (x->i3 * p->n_q + query_of(r, row)) * p->n_head + head_of(r, row);
+            float *to = parts + (global * p->window + at) * part;
+            to[p->dvp] = r->stripe.m[row], to[p->dvp + 1] = r->stripe.l[row];
+            if (r->stripe.m[row] != -INFINITY) memcpy(to, r->stripe.o + row * p->dvp, (size_t) p->dvp * sizeof(float));
+        }
+    }
+}
+
+// Decode: threads take stripes. All units of a stripe in one piece where there are enough of them, because the heads of a cell mostly
+// lie beside each other in memory.
 static void walk_stripes(struct run *r, float *parts, int64_t first, int64_t n_stripe) {
     const struct plan *p = r->p;
-    const int64_t n = p->n_unit * p->n_run * p->n_3 * n_stripe, part = part_floats(p);
-    for (int64_t i = task_next(r->task); i < n; i = task_next(r->task)) {
-        const struct item x = item_of(p, i / n_stripe);
-        const int64_t at = i % n_stripe, s = first + at;
-        for (int64_t q = x.q0, next; q < x.q1; q = next) {
-            const bool known = same_keys(r, q, x.q1, &next);
-            run_set(r, x.unit, x.i3, q, next - q);
-            int64_t s0 = 0, s1 = 0;
-            if (known) run_range(r, &s0, &s1);
-            state_clear(&r->stripe, r->n_row);
-            if (s >= s0 && s < s1) run_stripe(r, s);
-            for (int row = 0; row < r->n_row; row++) {
-                const int64_t global = (x.i3 * p->n_q + query_of(r, row)) * p->n_head + head_of(r, row);
-                float *to = parts + (global * p->window + at) * part;
-                to[p->dvp] = r->stripe.m[row], to[p->dvp + 1] = r->stripe.l[row];
-                if (r->stripe.m[row] != -INFINITY) memcpy(to, r->stripe.o + row * p->dvp, (size_t) p->dvp * sizeof(float));
-            }
+    const int64_t n_rest = p->n_run * p->n_3 * n_stripe;
+    const int64_t together = n_rest >= (int64_t) ITEMS_PER_THREAD * r->task->nth ? p->n_unit : 1;
+    const int64_t n_item = p->n_unit * p->n_run * p->n_3, n_piece = n_item / together;
+    for (int64_t i = task_next(r->task); i < n_piece * n_stripe; i = task_next(r->task)) {
+        const int64_t at = i / n_piece;
+        for (int64_t k = 0; k < together; k++) {
+            const struct item x = item_of(p, i % n_piece * together + k);
+            walk_stripe(r, &x, first + at, parts, at);
         }
     }
 }
@@ -421,7 +486,7 @@ static void merge_parts(const struct run *r, float *total, const float *parts, i
     task_range(r->task, p->n_row, &i0, &i1);
     for (int64_t i = i0; i < i1; i++) {
         float *t = total + i * part;
-        if (first) t[p->dvp] = -INFINITY, t[p->dvp + 1] = 0.0f;
+        if (first) state_clear(&(struct attn_state) {&t[p->dvp], &t[p->dvp + 1], t}, 1, p->dvp);
         for (int64_t s = 0; s < n_stripe; s++) {
             const float *x = parts + (i * p->window + s) * part;
             p->kern->merge(&t[p->dvp], &t[p->dvp + 1], t, x[p->dvp], x[p->dvp + 1], x, p->dvp);

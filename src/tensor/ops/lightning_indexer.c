@@ -68,7 +68,7 @@ static void block(const struct ggml_tensor *t, int64_t j0, int64_t stream, float
     memset(raw, 0, (size_t) (ATTN_BLOCK * ld) * sizeof(float));
     for (int j = 0; j < n; j++)
         type->decode((const char *) k->data + (j0 + j) * (int64_t) k->nb[2] + stream * (int64_t) k->nb[3], raw + j * ld, d);
-    kern_attn()->transpose(raw, ld, d, kt);
+    for (int j = 0; j < ATTN_BLOCK; j += ATTN_PAD) kern_attn()->transpose(raw + j * ld, ld, d, kt + j);
     for (int64_t token = 0; token < q->ne[2]; token++) {
         float sum[ATTN_BLOCK] = {0}, w[ATTN_ROWS];
         pack(q, token, stream, packed);

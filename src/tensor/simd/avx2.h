@@ -49,6 +49,9 @@ static inline vf vf_load_bf16(const uint16_t *p) { return avx2_from_bf16(_mm_loa
 static inline vf vf_load_bf16_n(const uint16_t *p, int n) { return avx2_from_bf16(avx2_load16_n(p, n)); }
 static inline void vf_store_bf16(uint16_t *p, vf v) { _mm_storeu_si128((__m128i *) p, avx2_to_bf16(v)); }
 static inline void vf_store_bf16_n(uint16_t *p, vf v, int n) { avx2_store16_n(p, avx2_to_bf16(v), n); }
+static inline vf vf_load_i8(const int8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *) p)));
+}
 
 static inline vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
 static inline vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }

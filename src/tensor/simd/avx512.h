@@ -43,6 +43,9 @@ static inline void vf_store_bf16(uint16_t *p, vf v) { _mm256_storeu_si256((__m25
 static inline void vf_store_bf16_n(uint16_t *p, vf v, int n) {
     _mm256_mask_storeu_epi16(p, avx512_mask(n), avx512_to_bf16(v));
 }
+static inline vf vf_load_i8(const int8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *) p)));
+}
 
 static inline vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 static inline vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }

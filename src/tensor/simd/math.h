@@ -27,6 +27,17 @@ static inline vf vf_exp_poly(vf r) {
     return vf_add(vf_fma(vf_mul(r, r), q, r), vf_set1(1.0f));
 }
 
+// a * 2^k for the integer k = t - magic of the reductions below.
+static inline vf vf_scale2_magic(vf a, vf t, vf k) {
+#if VF_N == 16
+    (void) t;
+    return _mm512_scalef_ps(a, k);
+#else
+    (void) k;
+    return vf_scale2(a, vi_sub(vf_bits(t), vf_bits(vf_set1(12582912.0f))));
+#endif
+}
+
 // exp(x + lo) = p * 2^n with p in [0.7, 1.42]; x in [-126, 89] or NaN (then p is NaN), |lo| tiny beside 1.
 static inline vf vf_exp_parts(vf x, vf lo, vi *n) {
     const vf magic = vf_set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer, which its low bits then hold
@@ -51,7 +62,7 @@ static inline vf vf_exp_neg(vf x) {
     const vf t = vf_fma(c, vf_set1(1.44269504f), magic);
     const vf k = vf_sub(t, magic);
     const vf r = vf_fnma(k, vf_set1(-0x1.05c610p-29f), vf_fnma(k, vf_set1(0x1.62e430p-1f), c));
-    return vf_scale2(vf_exp_poly(r), vi_sub(vf_bits(t), vf_bits(magic)));
+    return vf_scale2_magic(vf_exp_poly(r), t, k);
 }
 
 static inline vf vf_expm1(vf x) {

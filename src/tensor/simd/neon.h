@@ -49,6 +49,10 @@ static inline vf vf_load_bf16(const uint16_t *p) { return neon_from_bf16(vld1_u1
 static inline vf vf_load_bf16_n(const uint16_t *p, int n) { return neon_from_bf16(neon_load16_n(p, n)); }
 static inline void vf_store_bf16(uint16_t *p, vf v) { vst1_u16(p, neon_to_bf16(v)); }
 static inline void vf_store_bf16_n(uint16_t *p, vf v, int n) { neon_store16_n(p, neon_to_bf16(v), n); }
+static inline vf vf_load_i8(const int8_t *p) {
+    const int32_t x[4] = {p[0], p[1], p[2], p[3]};
+    return vcvtq_f32_s32(vld1q_s32(x));
+}
 
 static inline vf vf_add(vf a, vf b) { return vaddq_f32(a, b); }
 static inline vf vf_sub(vf a, vf b) { return vsubq_f32(a, b); }

@@ -27,6 +27,7 @@ static inline void vf_store_bf16(uint16_t *p, vf v) { *p = f32_to_bf16(v); }
 static inline void vf_store_bf16_n(uint16_t *p, vf v, int n) {
     if (n > 0) *p = f32_to_bf16(v);
 }
+static inline vf vf_load_i8(const int8_t *p) { return (float) *p; }  // VF_N integers
 
 static inline vf vf_add(vf a, vf b) { return a + b; }
 static inline vf vf_sub(vf a, vf b) { return a - b; }
