@@ -6,7 +6,7 @@
 
 #define NONE UINT32_MAX
 #define UNPLACED SIZE_MAX
-enum { N_ORDERS = 4, N_CHOICES = 3, MAX_REPAIRS = 24, FEW_NEIGHBOURS = 48 };
+enum { N_ORDERS = 4, N_CHOICES = 3, FEW_REPAIRS = 5, MANY_REPAIRS = 40, FEW_NEIGHBOURS = 48, LEAST_WORK = 300000 };
 
 struct block {
     size_t bytes, offset;
@@ -313,31 +313,39 @@ static void lift(struct packer *p, uint32_t n) {
     memcpy(&p->order[out], p->moved, rest * sizeof(uint32_t));
 }
 
-static void search_order(struct packer *p, struct plan_result *r, int order) {
+static bool done(const struct packer *p, const struct plan_result *r) { return r->peak <= p->bound || p->work > p->limit; }
+
+static void search_order(struct packer *p, struct plan_result *r, int order, int repairs) {
     make_order(p, order);
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_blocks; i++) n += p->blocks[i].bytes != 0;
-    for (int k = 0; k <= MAX_REPAIRS; k++) {
+    for (int k = 0; k <= repairs; k++) {
         const size_t peak = place_all(p, n);
         r->tries++;
         if (peak < r->peak) keep(p, r, peak);
-        if (r->peak <= p->bound || p->work > p->limit) return;
+        if (done(p, r)) return;
         lift(p, n);
     }
 }
 
+static enum err search_choice(struct packer *p, struct plan_result *r, int choice, int repairs) {
+    form_blocks(p, choice);
+    TRY(find_neighbours(p));
+    for (int order = 0; order < N_ORDERS && !done(p, r); order++) search_order(p, r, order, repairs);
+    return ERR_OK;
+}
+
+// Repairs that help do so soon: first a few on every order and choice, then many.
 static enum err search(struct packer *p, struct plan_result *r, int effort) {
-    for (int choice = 0; choice < N_CHOICES; choice++) {
-        form_blocks(p, choice);
-        if (choice == 0) measure(p);
-        r->bound = p->bound;
-        TRY(find_neighbours(p));
-        if (choice == 0) p->limit = (size_t) effort * ((size_t) p->n_edges + 8 * (size_t) p->n_blocks);
-        for (int order = 0; order < N_ORDERS; order++) {
-            search_order(p, r, order);
-            if (r->peak <= p->bound || p->work > p->limit) return ERR_OK;
-        }
-    }
+    form_blocks(p, 0);
+    measure(p);
+    r->bound = p->bound;
+    TRY(find_neighbours(p));
+    p->limit = (size_t) effort * ((size_t) p->n_edges + 8 * (size_t) p->n_blocks);
+    if (effort > 0 && p->limit < LEAST_WORK) p->limit = LEAST_WORK;
+    for (int order = 0; order < N_ORDERS && !done(p, r); order++) search_order(p, r, order, FEW_REPAIRS);
+    for (int choice = 1; choice < N_CHOICES && !done(p, r); choice++) TRY(search_choice(p, r, choice, FEW_REPAIRS));
+    for (int choice = 0; choice < N_CHOICES && !done(p, r); choice++) TRY(search_choice(p, r, choice, MANY_REPAIRS));
     return ERR_OK;
 }
 

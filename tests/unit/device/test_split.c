@@ -1,6 +1,6 @@
 // A network over several devices: the same bits as on the processor alone, however it is split; copies, pipelining, callbacks.
 #include "device/sched.h"
-#include "net.h"
+#include "support/net.h"
 
 #include <math.h>
 #include <setjmp.h>
