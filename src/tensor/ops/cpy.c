@@ -101,5 +101,5 @@ const struct op op_dup = {.id = GGML_OP_DUP, .name = "DUP", .symbol = "x", .n_sr
                           .infer = infer_dup, .run = run, .threads = copy_threads, .backward = backward};
 const struct op op_cont = {.id = GGML_OP_CONT, .name = "CONT", .symbol = "cont(x)", .n_src = 1, .flags = OP_INPLACE_WIDE,
                            .infer = infer_cont, .run = run, .threads = copy_threads, .backward = backward};
-const struct op op_cpy = {.id = GGML_OP_CPY, .name = "CPY", .symbol = "x->y", .n_src = 1, .flags = OP_INPLACE_WIDE,
+const struct op op_cpy = {.id = GGML_OP_CPY, .name = "CPY", .symbol = "x-\\>y", .n_src = 1, .flags = OP_INPLACE_WIDE,
                           .infer = infer_cpy, .run = run, .threads = copy_threads, .backward = backward};

@@ -104,11 +104,14 @@ static struct plan make_plan(struct task *k, const struct ggml_tensor *t, float 
     return p;
 }
 
-// Which of the four positions turns pair j.
-static int component(const struct plan *p, int64_t j) {
-    if (!has_sections(p->mode)) return 0;
+static int64_t sector_of(const struct plan *p, int64_t j) {
     const int *s = p->sections;
-    const int64_t sector = j % ((int64_t) s[0] + s[1] + s[2] + s[3]);
+    return j % ((int64_t) s[0] + s[1] + s[2] + s[3]);
+}
+
+// Which of the four positions turns the pairs of a sector.
+static int component(const struct plan *p, int64_t sector) {
+    const int *s = p->sections;
     if (p->mode == GGML_ROPE_TYPE_IMROPE) {
         const int c = (int) (sector % 3);
         return sector < 3 * (int64_t) s[c] ? c : 3;
@@ -123,18 +126,23 @@ static float position(const struct plan *p, int64_t i) {
 }
 
 // Angles before scaling: one running product per component; vision starts a component's afresh where its section begins.
-static void raw_angles(const struct plan *p, int64_t token, int64_t n_token) {
+static void sector_angles(const struct plan *p, int64_t token, int64_t n_token) {
     float start[4], run[4];
-    const int n = has_sections(p->mode) ? 4 : 1;
-    for (int c = 0; c < n; c++) start[c] = run[c] = position(p, token + c * n_token);
+    for (int c = 0; c < 4; c++) start[c] = run[c] = position(p, token + c * n_token);
     int last = -1;
     for (int64_t j = 0; j < p->n_pairs; j++) {
-        const int c = component(p, j);
-        if (p->mode == GGML_ROPE_TYPE_VISION && c != last) run[c] = start[c];
+        const int64_t sector = sector_of(p, j);
+        const int c = component(p, sector);
+        if (p->mode == GGML_ROPE_TYPE_VISION && (c != last || sector == 0)) run[c] = start[c];
         last = c;
         p->theta[j] = run[c];
-        for (int i = 0; i < n; i++) run[i] *= p->step;
+        for (int i = 0; i < 4; i++) run[i] *= p->step;
     }
+}
+
+static void plain_angles(const struct plan *p, int64_t token) {
+    float theta = position(p, token);
+    for (int64_t j = 0; j < p->n_pairs; j++, theta *= p->step) p->theta[j] = theta;
 }
 
 static float yarn(const struct plan *p, float theta, int64_t j) {
@@ -146,7 +154,8 @@ static float yarn(const struct plan *p, float theta, int64_t j) {
 }
 
 static void token_angles(const struct plan *p, int64_t token, int64_t n_token) {
-    raw_angles(p, token, n_token);
+    if (has_sections(p->mode)) sector_angles(p, token, n_token);
+    else plain_angles(p, token);
     for (int64_t j = 0; j < p->n_pairs; j++) {
         float f = 1.0f;
         if (p->freq) memcpy(&f, (const char *) p->freq->data + (size_t) j * p->freq->nb[0], sizeof f);
