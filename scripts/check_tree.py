@@ -9,7 +9,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SRC = os.path.join(ROOT, "src")
 
 # Folders from the bottom up; those on one line may not include each other.
-TENSOR = [["base"], ["simd"], ["type"], ["kern", "graph"], ["ops"], ["alloc", "gguf"], ["device"], ["backend"]]
+TENSOR = [["base"], ["simd"], ["type"], ["kern", "graph"], ["ops"], ["alloc", "gguf"], ["device"], ["backend", "opt"]]
 LLM = [["memory", "vocab", "grammar"], ["block"], ["arch"], ["model"], ["run"], ["sample", "chat"]]
 # Headers that stand lower than their folder: the names of the ISA levels are needed wherever code is compiled per level.
 LOWER = {"kern/isa.h": "base", "kern/isa.def": "base"}
