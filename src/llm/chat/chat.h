@@ -1,0 +1,46 @@
+// Chat formats: how the messages of a conversation become one text.
+#pragma once
+
+#include "base/err.h"
+#include "llama/vocab.h"
+#include <string.h>
+
+struct chat_out;
+struct chat_format;
+
+// What stands before and after the content of a turn of one role. Where role is NULL, every role is meant, and its name
+// stands between `before` and `between`.
+struct chat_turn {
+    const char *role, *before, *between, *after;
+};
+
+enum chat_flag {
+    CHAT_TRIM = 1,           // content without spaces around it
+    CHAT_SYSTEM_IN_USER = 2, // the system message goes in front of the next user message, an empty line between
+};
+
+struct chat_format {
+    const char *name;
+    const char *needles[4];  // a template that holds all of these is of this format; none: found by name alone
+    const char *start;       // in front of everything
+    const char *ask;         // asks the model for its turn
+    int flags;
+    struct chat_turn turns[5];
+    void (*write)(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n, bool ask);  // NULL: by turns
+};
+
+// In the order in which templates are compared: the more particular first.
+extern const struct chat_format chat_formats[];
+extern const size_t chat_n_format;
+
+// The format of a name or of a template's text; NULL: none is known.
+const struct chat_format *chat_find(const char *tmpl);
+
+// ---- where the text goes. Content is told apart from the format's own text, which alone may hold control tokens.
+struct chat_out {
+    void (*put)(struct chat_out *o, const char *p, size_t len, bool content);
+};
+void chat_put(struct chat_out *o, const char *text);                    // the format's own text
+void chat_content(struct chat_out *o, const char *content, bool trim);  // a message's
+bool chat_is(const llama_chat_message *m, const char *role);
+enum err chat_write(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n, bool ask) MUST_USE;
