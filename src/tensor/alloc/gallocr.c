@@ -292,7 +292,7 @@ size_t ggml_gallocr_get_buffer_size(ggml_gallocr_t g, int id) {
 static bool replan(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
     const struct layout *l = &g->layout;
     if (g->n_ids == 1) return plan(g, graph, NULL, NULL) == ERR_OK && back(g) == ERR_OK;
-    if (l->backed && graph->n_nodes == l->n_nodes && graph->n_leafs == l->n_leafs && plan_again(g, graph) == ERR_OK) {
+    if (l->planned && graph->n_nodes == l->n_nodes && graph->n_leafs == l->n_leafs && plan_again(g, graph) == ERR_OK) {
         bool fits = true;
         for (int p = 0; p < g->n_pools; p++) fits = fits && pool_is_backed(&g->pools[p]);
         if (fits && back(g) == ERR_OK) return true;
