@@ -23,8 +23,5 @@ ggml_backend_buffer_t device_host_buffer_from_ptr(ggml_backend_buffer_type_t buf
 // Like ggml_backend_graph_compute_async, with flags (ggml_compute_flag).
 enum ggml_status device_graph_compute(ggml_backend_t backend, struct ggml_cgraph *graph, int flags);
 
-// Files that ggml_backend_load_all tries. Calls f for each; stops when f returns false.
-void device_library_scan(const char *dir, bool (*f)(const char *path, void *userdata), void *userdata);
-
 // Takes a registry and its devices out of the list; false if it was not there.
 bool device_registry_remove(ggml_backend_reg_t reg);
