@@ -141,14 +141,14 @@ static inline vf vf_tanh(vf x) {
     q = vf_fma(q, z, vf_set1(-0x1.ba17e8p-5f));
     q = vf_fma(q, z, vf_set1(0x1.111106p-3f));
     q = vf_fma(q, z, vf_set1(-0x1.555556p-2f));
-    const vf near = vf_fma(vf_mul(q, z), x, x);
+    const vf near = vf_fma(vf_mul(q, z), a, a);
     vi n;
     const vf c = vf_min(vf_set1(10.0f), a);  // tanh 10 rounds to 1
     const vf p = vf_exp_parts(vf_add(c, c), vf_set1(0.0f), &n);
     const vf e = vf_add(vf_scale2(p, n), vf_set1(1.0f));
     const vf t = vf_sub(vf_set1(1.0f), vf_div(vf_set1(2.0f), e));
-    const vf far = vf_from_bits(vi_or(vf_bits(t), vi_and(vf_bits(x), vi_set1(INT32_MIN))));
-    return vf_sel(vf_lt(a, vf_set1(0.625f)), near, far);
+    const vf y = vf_sel(vf_lt(a, vf_set1(0.625f)), near, t);
+    return vf_from_bits(vi_or(vf_bits(y), vi_and(vf_bits(x), vi_set1(INT32_MIN))));
 }
 
 // y / (1 + exp(-|v + lo|)) for v >= 0, y exp(-|v + lo|) / (1 + exp(-|v + lo|)) for v < 0; with neg_y in y's place where v < 0.
@@ -205,12 +205,12 @@ static inline vf vf_erf(vf x) {
     q = vf_fma(q, z, vf_set1(0x1.ce2f14p-4f));
     q = vf_fma(q, z, vf_set1(-0x1.812746p-2f));
     q = vf_fma(q, z, vf_set1(0x1.06eba8p-3f));
-    const vf near = vf_fma(q, x, x);
+    const vf near = vf_fma(q, a, a);
     vi n;
     const vf tail = vf_phi_tail(vf_mul(vf_min(vf_set1(5.0f), a), vf_set1(1.41421356f)), &n);
     const vf t = vf_sub(vf_set1(1.0f), vf_scale2(tail, vi_add(n, vi_set1(1))));
-    const vf far = vf_from_bits(vi_or(vf_bits(t), vi_and(vf_bits(x), vi_set1(INT32_MIN))));
-    return vf_sel(vf_lt(a, vf_set1(0.9375f)), near, far);
+    const vf y = vf_sel(vf_lt(a, vf_set1(0.9375f)), near, t);
+    return vf_from_bits(vi_or(vf_bits(y), vi_and(vf_bits(x), vi_set1(INT32_MIN))));
 }
 
 // x Phi(x)
