@@ -27,23 +27,57 @@ static inline float dot_block(const struct block_iq4_xs *a, const struct block_q
 
 static inline bool check_block(const struct block_iq4_xs *b) { return half_finite(b->d); }
 
+// The integer scale around f / d with the least error, eight tried at once.
+static inline int choose(const float *x, const float *w, float d, float f) {
+    const int s0 = clamp_int(round_int(clamp_float(d != 0.0f ? f / d : 0.0f, 1000.0f)), -32, 31);
+    float scale[8], gain[8];
+    for (int c = 0; c < 8; c++) scale[c] = (float) clamp_int(s0 + c - 3, -32, 31);
+    const f32x8 u = v_load(scale) * d;
+    const i32x8 some = u != 0.0f;
+    const f32x8 inv = v_select(some, 1.0f / v_select(some, u, v_set(1.0f)), v_set(0.0f));
+    f32x8 e = v_set(0.0f);
+    for (int i = 0; i < 32; i++) {
+        const f32x8 r = x[i] - u * iq4_nearest(inv * x[i]);
+        e += r * r * w[i];
+    }
+    v_store(gain, -e);
+    return (int) scale[best_of(gain, 8)];
+}
+
 static inline void quantize_block(const float *x, const float *importance, struct block_iq4_xs *b) {
-    float xn[256], w[256], f[8];
-    int8_t sc[8];
+    float xn[256], w[256], f[8], most = 0.0f;
+    int sc[8];
+    uint8_t q[256];
     memset(b, 0, sizeof(*b));
     const float s = block_normalize(x, 256, xn);
     if (s == 0.0f) return;
     block_weights(importance, 256, w);
-    for (int j = 0; j < 8; j++) f[j] = iq4_scale(xn + 32 * j, w + 32 * j);
-    const float d = factors_quantize_signed(f, 8, 32, s, sc, &b->d);
     for (int j = 0; j < 8; j++) {
-        uint8_t q[32];
+        f[j] = iq4_scale(xn + 32 * j, w + 32 * j);
+        most = fabsf(f[j]) > fabsf(most) ? f[j] : most;
+    }
+    float d = -most / 32.0f;
+    for (int round = 0; round < 2; round++) {  // the second with d fitted to what the first gave
+        b->d = half_scale(d * s);
+        d = f16_to_f32(b->d) / s;
+        float xp = 0.0f, pp = 0.0f;
+        for (int j = 0; j < 8; j++) {
+            sc[j] = choose(xn + 32 * j, w + 32 * j, d, f[j]);
+            const float unit = d * (float) sc[j];
+            iq4_assign(xn + 32 * j, 32, unit != 0.0f ? 1.0f / unit : 0.0f, q + 32 * j);
+            for (int i = 32 * j; i < 32 * j + 32; i++) {
+                const float v = (float) (sc[j] * codebook_iq4_nl[q[i]]);
+                xp += w[i] * v * xn[i];
+                pp += w[i] * v * v;
+            }
+        }
+        if (round == 0 && pp > 0.0f && xp / pp * d > 0.0f) d = xp / pp;
+    }
+    for (int j = 0; j < 8; j++) {
         const int v = sc[j] + 32;
-        const float unit = d * (float) sc[j];
         b->scales_l[j / 2] = (uint8_t) (b->scales_l[j / 2] | (v & 15) << (4 * (j % 2)));
         b->scales_h = (uint16_t) (b->scales_h | (v >> 4) << (2 * j));
-        iq4_assign(xn + 32 * j, 32, unit != 0.0f ? 1.0f / unit : 0.0f, q);
-        for (int i = 0; i < 16; i++) b->qs[16 * j + i] = (uint8_t) (q[i] | q[i + 16] << 4);
+        for (int i = 0; i < 16; i++) b->qs[16 * j + i] = (uint8_t) (q[32 * j + i] | q[32 * j + 16 + i] << 4);
     }
 }
 

@@ -48,11 +48,9 @@ static inline void quantize_block(const float *x, const float *importance, struc
     }
     block_weights(importance, 256, w);
     for (int j = 0; j < 16; j++) sub_block_affine(xn + 16 * j, w + 16 * j, 16, 3.0f, 0.5f, f + j, m + j);
-    const float d = factors_quantize(f, 16, 15, s, sc, &b->d), dmin = factors_quantize(m, 16, 15, s, mn, &b->dmin);
-    for (int j = 0; j < 16; j++) {
-        b->scales[j] = (uint8_t) (sc[j] | mn[j] << 4);
-        assign_values(xn + 16 * j, 16, d * (float) sc[j], dmin * (float) mn[j], 0.0f, 3.0f, q + 16 * j);
-    }
+    const struct affine_super k = {.n_sub = 16, .n = 16, .top = 15, .hi = 3.0f};
+    affine_super(&k, xn, w, s, f, m, sc, mn, &b->d, &b->dmin, q);
+    for (int j = 0; j < 16; j++) b->scales[j] = (uint8_t) (sc[j] | mn[j] << 4);
     pack(q, b);
 }
 

@@ -75,8 +75,8 @@ static inline void quantize_block(const float *x, const float *importance, struc
         memset(sc, 0, sizeof(sc));
         b->d = 0;
     } else {
-        const float d = factors_quantize_signed(f, 16, 32, s, sc, &b->d);
-        for (int j = 0; j < 16; j++) assign_values(xn + 16 * j, 16, d * (float) sc[j], 0.0f, -4.0f, 3.0f, q + 16 * j);
+        const struct signed_super k = {.n_sub = 16, .n = 16, .n_round = 2, .top = 32, .lo = -4.0f, .hi = 3.0f};
+        signed_super(&k, xn, w, s, f, sc, &b->d, q);
     }
     scales_put(sc, b->scales);
     pack(q, b);

@@ -40,11 +40,9 @@ static inline void quantize_block(const float *x, const float *importance, KSTRU
     }
     block_weights(importance, 256, w);
     for (int j = 0; j < 8; j++) sub_block_affine(xn + 32 * j, w + 32 * j, 32, KTOP, KREACH, f + j, m + j);
-    const float d = factors_quantize(f, 8, 63, s, sc, &b->d);
-    const float dmin = factors_quantize(m, 8, 63, s, mn, &b->dmin);
+    const struct affine_super k = {.n_sub = 8, .n = 32, .top = 63, .hi = KTOP};
+    affine_super(&k, xn, w, s, f, m, sc, mn, &b->d, &b->dmin, q);
     scales_pack(sc, mn, b->scales);
-    for (int j = 0; j < 8; j++)
-        assign_values(xn + 32 * j, 32, d * (float) sc[j], dmin * (float) mn[j], 0.0f, KTOP, q + 32 * j);
     pack(q, b);
 }
 

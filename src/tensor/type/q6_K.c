@@ -56,8 +56,8 @@ static inline void quantize_block(const float *x, const float *importance, struc
         candidates(extreme(xn + 16 * j, 16), -32.0f, 0.06f, id);
         f[j] = scale_search(xn + 16 * j, w + 16 * j, 16, -32.0f, 31.0f, id, CANDIDATES / 8);
     }
-    const float d = factors_quantize_signed(f, 16, 128, s, b->scales, &b->d);
-    for (int j = 0; j < 16; j++) assign_values(xn + 16 * j, 16, d * (float) b->scales[j], 0.0f, -32.0f, 31.0f, q + 16 * j);
+    const struct signed_super k = {.n_sub = 16, .n = 16, .n_round = 1, .top = 128, .lo = -32.0f, .hi = 31.0f};
+    signed_super(&k, xn, w, s, f, b->scales, &b->d, q);
     pack(q, b);
 }
 

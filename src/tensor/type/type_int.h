@@ -70,6 +70,7 @@ static inline float inverse(float d, uint16_t h) {
 
 // Nearest integer, ties to even, for |f| < 2^22.
 static inline int round_int(float f) { return (int) (f32_bits(f + 12582912.0f) & 0x7fffff) - 0x400000; }
+static inline float clamp_float(float f, float top) { return f < -top ? -top : f > top ? top : f; }
 static inline int clamp_int(int v, int lo, int hi) { return v < lo ? lo : v > hi ? hi : v; }
 
 // ---- descriptors ------------------------------------------------------------------------------------------------------

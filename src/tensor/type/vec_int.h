@@ -70,6 +70,12 @@ VEC void v_store_i8(int8_t *p, f32x8 v) {
 #endif
 }
 
+VEC f32x8 v_load_i8(const int8_t *p) {
+    i8x8 b;
+    memcpy(&b, p, sizeof(b));
+    return __builtin_convertvector(__builtin_convertvector(b, i32x8), f32x8);
+}
+
 // Truncated to integers; lanes must be of [0, 256).
 VEC void v_store_u8(uint8_t *p, f32x8 v) {
 #ifdef __AVX2__
