@@ -40,11 +40,7 @@ def grid(name, values, dims, bits):
     codes = [sum(levels.index(x) << (bits * i) for i, x in enumerate(e)) for e in entries]
     assert codes == sorted(codes) and len(levels) <= 1 << bits
     half = dims * bits // 2
-    runs = []
-    for i, c in enumerate(codes):
-        if not runs or runs[-1][0] != c >> half:
-            runs.append([c >> half, 0])
-        runs[-1][1] = i + 1
+    start = [sum(c >> half < h for c in codes) for h in range((1 << half) + 1)]
     up = name.upper()
     word = "uint64_t" if dims == 8 else "uint32_t"
     bytes_ = ", ".join(str(x & 255) for x in levels + [0] * ((1 << bits) - len(levels)))
@@ -58,11 +54,11 @@ def grid(name, values, dims, bits):
     print(f"#define ENTRY_{up}(c) ({terms}),")
     print(f"const {word} codebook_{name}[{n}] = {{{up}(ENTRY_{up})}};")
     print(f"static const uint16_t codes_{name}[{n}] = {{{up}(CODE)}};")
-    print(f"static const uint16_t runs_{name}[] = {{")
-    print(lines([f"{h}, {e}," for h, e in runs], 12))
+    print(f"static const uint16_t start_{name}[] = {{")
+    print(lines([f"{v}," for v in start], 20))
     print("};")
     print(f"const struct codebook codebook_search_{name} = {{")
-    print(f"    .n_value = {dims}, .n_level = {len(levels)}, .bits = {bits}, .n_run = {len(runs)}, .codes = codes_{name}, .runs = runs_{name},")
+    print(f"    .codes = codes_{name}, .start = start_{name},")
     print(f"    .levels = {{{', '.join(f'{x}.0f' for x in levels)}}},")
     print("};\n")
 

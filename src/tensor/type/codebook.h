@@ -12,12 +12,11 @@ extern const uint8_t codebook_signs[128];
 // Values of four bits. fp4 holds twice the value of the number.
 extern const int8_t codebook_iq4_nl[16], codebook_fp4[16];
 
-// The same grid as searches read it. An entry's code has `bits` bits per value, the index of its level, first value lowest;
-// entries are in rising order of codes, so those that share the upper half of their values follow one another: a run.
+// The same grid as searches read it. An entry's code has 2 (iq1, iq2) or 3 bits per value, the index of its level, first value
+// lowest; entries are in rising order of codes, those with the upper half h are start[h] .. start[h + 1] - 1.
 struct codebook {
-    int n_value, n_level, bits, n_run;
     const uint16_t *codes;
-    const uint16_t *runs;  // per run: upper half of its codes, index after its last entry
+    const uint16_t *start;
     float levels[8];
 };
 extern const struct codebook codebook_search_iq2_xxs, codebook_search_iq2_xs, codebook_search_iq2_s, codebook_search_iq3_xxs,

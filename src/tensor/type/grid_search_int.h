@@ -1,9 +1,8 @@
 // Quantizer of the grid formats: for each group of 8 (or 4) elements an entry of the grid, for each sub-block an odd integer
 // scale, for the block a half d. Minimises sum w (x - decoded)^2.
 //
-// The best entry at a given scale is found exactly: the cost of an entry is a sum over its values, so it is the cost of its
-// lower half plus that of its upper half, both read from small tables; runs of entries whose upper half alone is too dear are
-// skipped. The scale of a sub-block is found by alternating between entries and least-squares scale from several starts. Then
+// The best entry at a given scale is found exactly: the cost of an entry is a sum over its values, so it is read from four small
+// tables; entries are sorted by their upper halves, and those whose upper half is too dear are skipped together. The scale of a sub-block is found by alternating between entries and least-squares scale from several starts. Then
 // d is chosen, the scales become integers (with their neighbours tried), and d is fitted once more.
 #pragma once
 
@@ -13,6 +12,8 @@ enum grid_signs { GRID_SIGNS_FREE, GRID_SIGNS_EVEN, GRID_SIGNS_NONE };  // even:
 
 struct grid_format {
     const struct codebook *book;
+    int n_value, n_level, bits;  // values per entry, levels, bits of a code per value
+    int n_digit;                 // codes of a digit: 16 with two bits per value, 8 with three
     enum grid_signs signs;
     int n_sub;        // elements per scale
     int n_delta;      // elements per delta sign; 0: the format has none
@@ -23,6 +24,10 @@ struct grid_format {
     int n_start;
 };
 
+// Shapes of the grids: 8 values of 3 levels, 4 values of 8 levels.
+#define GRID_OF_8 .n_value = 8, .n_level = 3, .bits = 2, .n_digit = 16
+#define GRID_OF_4 .n_value = 4, .n_level = 8, .bits = 3, .n_digit = 8
+
 struct grid_fit {
     float d;
     uint16_t half;         // d as it is stored
@@ -32,87 +37,74 @@ struct grid_fit {
     uint8_t sc[16];        // per sub-block: scale index
 };
 
-// One group: values a (signs removed), weights w.
-struct grid_group {
-    const float *a, *w;
+// An entry's code falls into four digits of 4 bits (two values of 2 bits) or 3 bits (one value). Costs of all digits, less
+// the constant part, and the least of each; digits that no entry has cost infinitely much.
+struct digit_costs {
+    float cost[4][16], least[4];
+    int cheapest[4];
 };
 
-// Cost of each level for one value, less w a^2.
-static inline void level_costs(const struct codebook *b, float a, float w, float s, float delta, float *cost) {
-    for (int k = 0; k < b->n_level; k++) {
-        const float v = s * (b->levels[k] + delta);
-        cost[k] = w * v * (v - 2.0f * a);
-    }
-}
-
-// Costs of all halves of entries: table[code of the half]; gives the least of them.
-static float half_costs(const struct codebook *b, const float *a, const float *w, float s, float delta, float *table) {
-    float c[4][8], least = 0.0f;
-    const int n = b->n_value / 2, m = b->n_level;
-    for (int i = 0; i < n; i++) {
-        level_costs(b, a[i], w[i], s, delta, c[i]);
-        float l = c[i][0];
-        for (int k = 1; k < m; k++) l = c[i][k] < l ? c[i][k] : l;
-        least += l;
-    }
-    if (n == 2) {
-        for (int j = 0; j < m; j++)
-            for (int i = 0; i < m; i++) table[j << b->bits | i] = c[0][i] + c[1][j];
-        return least;
-    }
-    float low[16], high[16];
-    for (int j = 0; j < m; j++) {
-        for (int i = 0; i < m; i++) {
-            low[j << 2 | i] = c[0][i] + c[1][j];
-            high[j << 2 | i] = c[2][i] + c[3][j];
+VEC void digit_costs(const struct grid_format *f, const float *a, const float *w, float s, float delta, struct digit_costs *t) {
+    float value[8][8];
+    for (int i = 0; i < f->n_value; i++) {
+        for (int k = 0; k < 1 << f->bits; k++) {
+            const float v = s * (f->book->levels[k] + delta);
+            value[i][k] = k < f->n_level ? w[i] * v * (v - 2.0f * a[i]) : INFINITY;
         }
     }
-    for (int j = 0; j < 4 * m; j++) {
-        if ((j & 3) >= m) continue;
-        for (int i = 0; i < 4 * m; i++)
-            if ((i & 3) < m) table[j << 4 | i] = low[i] + high[j];
+    for (int n = 0; n < 4; n++) {
+        for (int k = 0; k < f->n_digit; k++)
+            t->cost[n][k] = f->bits == 3 ? value[n][k] : value[2 * n][k & 3] + value[2 * n + 1][k >> 2];
+        t->cheapest[n] = 0;
+        for (int k = 1; k < f->n_digit; k++)
+            if (t->cost[n][k] < t->cost[n][t->cheapest[n]]) t->cheapest[n] = k;
+        t->least[n] = t->cost[n][t->cheapest[n]];
     }
-    return least;
 }
 
-// The entry nearest to a at scale s: *entry; gives its cost.
-static float nearest_entry(const struct codebook *b, const float *a, const float *w, float s, float delta, uint16_t *entry) {
-    float low[256], high[256];
-    const int n = b->n_value / 2, shift = n * b->bits;
-    const uint16_t mask = (uint16_t) ((1 << shift) - 1);
-    const float least_low = half_costs(b, a, w, s, delta, low);
-    half_costs(b, a + n, w + n, s, delta, high);
-    int first = 0;
-    for (int r = 1; r < b->n_run; r++)
-        if (high[b->runs[2 * r]] < high[b->runs[2 * first]]) first = r;
+// The entry nearest to a at scale s: *entry; gives its cost. Of all upper halves, only those are looked into that could still
+// win with the cheapest lower half; the cheapest upper half comes first.
+VEC float nearest_entry(const struct grid_format *f, const float *a, const float *w, float s, float delta, uint16_t *entry) {
+    const struct codebook *b = f->book;
+    const int bits = f->bits == 3 ? 3 : 4, mask = f->n_digit - 1;
+    struct digit_costs t;
+    digit_costs(f, a, w, s, delta, &t);
+    const float low = t.least[0] + t.least[1];
+    const int first = t.cheapest[3] << bits | t.cheapest[2];
     float best = INFINITY;
-    for (int k = -1; k < b->n_run; k++) {  // the most promising run comes first
-        const int r = k < 0 ? first : k;
-        const float base = high[b->runs[2 * r]];
-        if (base + least_low >= best) continue;
-        for (int i = r ? b->runs[2 * r - 1] : 0; i < b->runs[2 * r + 1]; i++) {
-            const float c = base + low[b->codes[i] & mask];
-            if (c >= best) continue;
-            best = c;
-            *entry = (uint16_t) i;
+    int found = 0;
+    for (int k = -1; k < 1 << (2 * bits); k++) {
+        const int half = k < 0 ? first : k;
+        if (k >= 0 && (k & mask) == 0 && t.cost[3][k >> bits] + t.least[2] + low >= best) {
+            k += mask;  // none of those that share the last digit
+            continue;
+        }
+        const float base = t.cost[3][half >> bits] + t.cost[2][half & mask];
+        if (base + low >= best) continue;
+        for (int i = b->start[half]; i < b->start[half + 1]; i++) {
+            const float c = base + (t.cost[0][b->codes[i] & mask] + t.cost[1][b->codes[i] >> bits & mask]);
+            found = c < best ? i : found;
+            best = c < best ? c : best;
         }
     }
+    *entry = (uint16_t) found;
     return best;
 }
 
 // Sums of w x L and w L^2 over a group, L = level + delta of each value.
-static void group_sums(const struct codebook *b, const float *a, const float *w, int entry, float delta, float *xl, float *ll) {
-    for (int i = 0; i < b->n_value; i++) {
-        const float l = b->levels[b->codes[entry] >> (b->bits * i) & ((1 << b->bits) - 1)] + delta;
+VEC void group_sums(const struct grid_format *f, const float *a, const float *w, int entry, float delta, float *xl, float *ll) {
+    const unsigned code = f->book->codes[entry], mask = (1u << f->bits) - 1;
+    for (int i = 0; i < f->n_value; i++) {
+        const float l = f->book->levels[code >> (f->bits * i) & mask] + delta;
         *xl += w[i] * a[i] * l;
         *ll += w[i] * l * l;
     }
 }
 
 // Entries (and delta signs) of n elements at scale s; gives the cost, and the least-squares scale for these entries.
-static float fit_at(const struct grid_format *f, const float *a, const float *w, int n, float s, uint16_t *entry, uint8_t *minus,
+VEC float fit_at(const struct grid_format *f, const float *a, const float *w, int n, float s, uint16_t *entry, uint8_t *minus,
                     float *better) {
-    const int step = f->n_delta ? f->n_delta : n, n_value = f->book->n_value;
+    const int step = f->n_delta ? f->n_delta : n, n_value = f->n_value;
     float total = 0.0f, xl = 0.0f, ll = 0.0f;
     for (int i = 0; i < n; i += step) {
         float cost[2] = {0.0f, INFINITY};
@@ -120,13 +112,13 @@ static float fit_at(const struct grid_format *f, const float *a, const float *w,
         for (int t = 0; t < (f->n_delta ? 2 : 1); t++) {
             cost[t] = 0.0f;
             for (int k = 0; k < step; k += n_value)
-                cost[t] += nearest_entry(f->book, a + i + k, w + i + k, s, t ? -f->delta : f->delta, &e[t][k / n_value]);
+                cost[t] += nearest_entry(f, a + i + k, w + i + k, s, t ? -f->delta : f->delta, &e[t][k / n_value]);
         }
         const int t = cost[1] < cost[0];
         total += cost[t];
         for (int k = 0; k < step; k += n_value) {
             entry[(i + k) / n_value] = e[t][k / n_value];
-            group_sums(f->book, a + i + k, w + i + k, e[t][k / n_value], t ? -f->delta : f->delta, &xl, &ll);
+            group_sums(f, a + i + k, w + i + k, e[t][k / n_value], t ? -f->delta : f->delta, &xl, &ll);
         }
         for (int k = 0; k < step; k += 8) minus[(i + k) / 8] = (uint8_t) t;
     }
@@ -135,11 +127,11 @@ static float fit_at(const struct grid_format *f, const float *a, const float *w,
 }
 
 // The scale of a sub-block.
-static float sub_scale(const struct grid_format *f, const float *a, const float *w, int n) {
+VEC float sub_scale(const struct grid_format *f, const float *a, const float *w, int n) {
     uint16_t entry[8];
     uint8_t minus[4];
     float best = 0.0f, least = 0.0f;
-    const float top = absmax(a, n) / fabsf(f->book->levels[f->book->n_level - 1]);
+    const float top = absmax(a, n) / fabsf(f->book->levels[f->n_level - 1]);
     for (int k = 0; k < f->n_start && top > 0.0f; k++) {
         float s = top * (f->first + (f->last - f->first) * (float) k / (float) (f->n_start - 1)), better;
         for (int round = 0; round < 3; round++) {
@@ -174,9 +166,9 @@ static uint8_t take_signs(enum grid_signs kind, const float *w, float *a) {
     return (uint8_t) signs;
 }
 
-static void grid_search(const struct grid_format *f, const float *x, const float *importance, struct grid_fit *g) {
+VEC void grid_search(const struct grid_format *f, const float *x, const float *importance, struct grid_fit *g) {
     float a[256], w[256], s[16], most = 0.0f;
-    const int n_sub = 256 / f->n_sub, per_sub = f->n_sub / f->book->n_value;
+    const int n_sub = 256 / f->n_sub, per_sub = f->n_sub / f->n_value;
     memset(g, 0, sizeof(*g));
     const float power = block_normalize(x, 256, a);
     if (power == 0.0f) return;
@@ -209,10 +201,10 @@ static void grid_search(const struct grid_format *f, const float *x, const float
             }
             // Least squares for d over the block: each sub-block with its weight.
             for (int k = 0; k < per_sub; k++) {
-                const int e = per_sub * j + k, at = e * f->book->n_value;
+                const int e = per_sub * j + k, at = e * f->n_value;
                 const float delta = g->minus[at / 8] ? -f->delta : f->delta, unit = f->unit * (float) (2 * g->sc[j] + 1);
                 float gx = 0.0f, gl = 0.0f;
-                group_sums(f->book, a + at, w + at, g->entry[e], delta, &gx, &gl);
+                group_sums(f, a + at, w + at, g->entry[e], delta, &gx, &gl);
                 xl += gx * unit;
                 ll += gl * unit * unit;
             }

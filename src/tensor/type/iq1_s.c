@@ -21,8 +21,8 @@ static inline void unpack(const struct block_iq1_s *b, int8_t *q, int8_t *sc) {
 
 #ifdef ISA_IS_scalar
 static const struct grid_format format = {
-    .book = &codebook_search_iq1, .signs = GRID_SIGNS_NONE, .n_sub = 32, .n_delta = 32, .top = 7, .unit = 1.0f, .delta = 0.125f,
-    .first = 1.0f, .last = 0.4f, .n_start = 6,
+    .book = &codebook_search_iq1, GRID_OF_8, .signs = GRID_SIGNS_NONE, .n_sub = 32, .n_delta = 32, .delta = 0.125f,
+    .top = 7, .unit = 1.0f, .first = 0.7f, .last = 0.45f, .n_start = 2,
 };
 
 static void pack(const struct grid_fit *f, struct block_iq1_s *b) {

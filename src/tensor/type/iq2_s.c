@@ -16,8 +16,8 @@ static inline void unpack(const struct block_iq2_s *b, int8_t *q, int8_t *sc) {
 
 #ifdef ISA_IS_scalar
 static const struct grid_format format = {
-    .book = &codebook_search_iq2_s, .signs = GRID_SIGNS_FREE, .n_sub = 16, .top = 15, .unit = GUNIT, .first = 1.2f, .last = 0.6f,
-    .n_start = 6,
+    .book = &codebook_search_iq2_s, GRID_OF_8, .signs = GRID_SIGNS_FREE, .n_sub = 16,
+    .top = 15, .unit = GUNIT, .first = 1.0f, .last = 0.75f, .n_start = 2,
 };
 
 static void pack(const struct grid_fit *f, struct block_iq2_s *b) {

@@ -19,8 +19,8 @@ static inline void unpack(const struct block_iq3_s *b, int8_t *q, int8_t *sc) {
 
 #ifdef ISA_IS_scalar
 static const struct grid_format format = {
-    .book = &codebook_search_iq3_s, .signs = GRID_SIGNS_FREE, .n_sub = 32, .top = 15, .unit = GUNIT, .first = 1.15f,
-    .last = 0.7f, .n_start = 6,
+    .book = &codebook_search_iq3_s, GRID_OF_4, .signs = GRID_SIGNS_FREE, .n_sub = 32,
+    .top = 15, .unit = GUNIT, .first = 1.05f, .last = 0.75f, .n_start = 3,
 };
 
 static void pack(const struct grid_fit *f, struct block_iq3_s *b) {
