@@ -171,7 +171,10 @@ VEC void grid_search(const struct grid_format *f, const float *x, const float *i
     const int n_sub = 256 / f->n_sub, per_sub = f->n_sub / f->n_value;
     memset(g, 0, sizeof(*g));
     const float power = block_normalize(x, 256, a);
-    if (power == 0.0f) return;
+    if (!(power > 0.0f)) {
+        g->half = half_of_refused(power);
+        return;
+    }
     block_weights(importance, 256, w);
     for (int i = 0; i < 32 && f->signs != GRID_SIGNS_NONE; i++) g->signs[i] = take_signs(f->signs, w + 8 * i, a + 8 * i);
     for (int j = 0; j < n_sub; j++) {

@@ -19,8 +19,9 @@ static inline void quantize_block(const float *x, const float *importance, struc
     float xn[32], w[32];
     uint8_t q[32];
     const float s = block_normalize(x, 32, xn);
-    if (s == 0.0f) {
+    if (!(s > 0.0f)) {
         memset(b, 0, sizeof(*b));
+        b->d = half_of_refused(s);
         return;
     }
     block_weights(importance, 32, w);

@@ -50,7 +50,10 @@ static inline void quantize_block(const float *x, const float *importance, struc
     uint8_t q[256];
     memset(b, 0, sizeof(*b));
     const float s = block_normalize(x, 256, xn);
-    if (s == 0.0f) return;
+    if (!(s > 0.0f)) {
+        b->d = half_of_refused(s);
+        return;
+    }
     block_weights(importance, 256, w);
     for (int j = 0; j < 8; j++) {
         f[j] = iq4_scale(xn + 32 * j, w + 32 * j);

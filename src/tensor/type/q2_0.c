@@ -41,7 +41,7 @@ static inline void encode_block(const float *x, struct block_q2_0 *b) {
 static inline void quantize_block(const float *x, const float *importance, struct block_q2_0 *b) {
     float xn[64], w[64], id[2 * CANDIDATES];
     float s;
-    if (!importance || (s = block_normalize(x, 64, xn)) == 0.0f) {
+    if (!importance || !((s = block_normalize(x, 64, xn)) > 0.0f)) {
         encode_block(x, b);
         return;
     }

@@ -42,8 +42,9 @@ static inline void quantize_block(const float *x, const float *importance, struc
     int8_t q[256];
     uint8_t sc[16], mn[16];
     const float s = block_normalize(x, 256, xn);
-    if (s == 0.0f) {
+    if (!(s > 0.0f)) {
         memset(b, 0, sizeof(*b));
+        b->d = half_of_refused(s);
         return;
     }
     block_weights(importance, 256, w);

@@ -65,16 +65,16 @@ static inline void quantize_block(const float *x, const float *importance, struc
     float xn[256], w[256], f[16], id[CANDIDATES];
     int8_t q[256], sc[16];
     const float s = block_normalize(x, 256, xn);
-    block_weights(importance, 256, w);
-    for (int j = 0; j < 16 && s != 0.0f; j++) {
-        candidates(extreme(xn + 16 * j, 16), -4.0f, 0.4f, id);
-        f[j] = scale_search(xn + 16 * j, w + 16 * j, 16, -4.0f, 3.0f, id, CANDIDATES / 8);
-    }
-    if (s == 0.0f) {
+    if (!(s > 0.0f)) {
         memset(q, 0, sizeof(q));
         memset(sc, 0, sizeof(sc));
-        b->d = 0;
+        b->d = half_of_refused(s);
     } else {
+        block_weights(importance, 256, w);
+        for (int j = 0; j < 16; j++) {
+            candidates(extreme(xn + 16 * j, 16), -4.0f, 0.4f, id);
+            f[j] = scale_search(xn + 16 * j, w + 16 * j, 16, -4.0f, 3.0f, id, CANDIDATES / 8);
+        }
         const struct signed_super k = {.n_sub = 16, .n = 16, .n_round = 2, .top = 32, .lo = -4.0f, .hi = 3.0f};
         signed_super(&k, xn, w, s, f, sc, &b->d, q);
     }

@@ -40,7 +40,7 @@ static inline void assign(const float *x, float d, float m, struct block_q4_1 *b
 static inline void encode_block(const float *x, struct block_q4_1 *b) {
     float lo, hi;
     minmax(x, 32, &lo, &hi);
-    const float d = hi / 15.0f - lo / 15.0f;
+    const float d = isfinite(absmax(x, 32)) ? hi / 15.0f - lo / 15.0f : NAN;
     b->d = half_scale(d);
     b->m = half_scale(lo);
     assign(x, d, lo, b);
@@ -48,7 +48,7 @@ static inline void encode_block(const float *x, struct block_q4_1 *b) {
 
 static inline void quantize_block(const float *x, const float *importance, struct block_q4_1 *b) {
     float xn[32], w[32], id[CANDIDATES], m0[CANDIDATES], lo, hi, d, m, s;
-    if (!importance || (s = block_normalize(x, 32, xn)) == 0.0f) {
+    if (!importance || !((s = block_normalize(x, 32, xn)) > 0.0f)) {
         encode_block(x, b);
         return;
     }

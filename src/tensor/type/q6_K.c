@@ -47,8 +47,9 @@ static inline void quantize_block(const float *x, const float *importance, struc
     float xn[256], w[256], f[16], id[CANDIDATES];
     int8_t q[256];
     const float s = block_normalize(x, 256, xn);
-    if (s == 0.0f) {
+    if (!(s > 0.0f)) {
         memset(b, 0, sizeof(*b));
+        b->d = half_of_refused(s);
         return;
     }
     block_weights(importance, 256, w);

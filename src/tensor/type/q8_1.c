@@ -10,7 +10,7 @@ static inline void encode_block(const float *x, struct block_q8_1 *b) {
     b->d = half_scale(d);
     const f32x8 inv = v_set(inverse(d, b->d));
     for (int i = 0; i < 32; i += 8) v_store_i8(b->qs + i, v_clamp(v_round(v_load(x + i) * inv), -127.0f, 127.0f));
-    b->s = half_scale((float) sum_i8_32(b->qs) * d);
+    b->s = half_scale((float) sum_i8_32(b->qs) * f16_to_f32(b->d));
 }
 
 static inline float dot_block(const struct block_q8_1 *a, const struct block_q8_1 *b) {

@@ -3,6 +3,8 @@
 #include "type/type_int.h"
 #include "type/vec_int.h"
 
+#include <float.h>
+
 static inline void decode_block(const struct block_q8_K *b, float *y) {
     for (int i = 0; i < 256; i += 32) scale_32(b->qs + i, b->d, y + i);
 }
@@ -10,7 +12,7 @@ static inline void decode_block(const struct block_q8_K *b, float *y) {
 // A scale below the normal floats has no usable inverse: such blocks become zero.
 static inline void encode_block(const float *x, struct block_q8_K *b) {
     const float d = absmax(x, 256) / 127.0f;
-    b->d = d >= 1.17549435e-38f ? d : 0.0f;
+    b->d = d < FLT_MIN ? 0.0f : d;
     const f32x8 inv = v_set(b->d != 0.0f ? 1.0f / b->d : 0.0f);
     for (int i = 0; i < 256; i += 8) v_store_i8(b->qs + i, v_clamp(v_round(v_load(x + i) * inv), -127.0f, 127.0f));
     for (int j = 0; j < 16; j++) b->bsums[j] = (int16_t) sum_i8_16(b->qs + 16 * j);

@@ -7,9 +7,10 @@
 #include "type/vec_int.h"
 
 // Powers of two keep the search away from overflow and underflow: xn = x / s with the largest |xn| in [1, 2).
-// Gives s; 0 if every value is so small that any scale of a half would round to zero. n: a multiple of 8.
+// Gives s; 0 if every value is so small that any scale of a half would round to zero; NaN if one is NaN or infinite.
 static inline float block_normalize(const float *x, int n, float *xn) {
     const float a = absmax(x, n);
+    if (!isfinite(a)) return NAN;
     if (!(a >= 1.490116119384765625e-8f)) return 0.0f;  // 2^-26
     const uint32_t e = f32_bits(a) & 0x7f800000u;
     const float s = f32_from_bits(e);
@@ -17,6 +18,9 @@ static inline float block_normalize(const float *x, int n, float *xn) {
     for (int i = 0; i < n; i += 8) v_store(xn + i, v_load(x + i) * inv);
     return s;
 }
+
+// The scale of a block that block_normalize refused: zero, or NaN so that the block spoils what it is used for.
+static inline uint16_t half_of_refused(float s) { return s == 0.0f ? 0 : 0x7e00; }
 
 // Importance of n elements as weights in (0, 1]: 1 each when there is none or it is all zero. Zeros among others get a small
 // weight, so that the sums of a sub-block never vanish.
@@ -31,12 +35,12 @@ static inline void block_weights(const float *imatrix, int n, float *w) {
     for (int i = 0; i < n; i += 8) v_store(w + i, v_max(v_load(imatrix + i) * inv, least));
 }
 
-// The value of largest magnitude, with its sign; the first of equals.
+// The value of largest magnitude, with its sign; the first of equals; NaN if there is one.
 static inline float extreme(const float *x, int n) {
     const float a = absmax(x, n);
     for (int i = 0; i < n; i++)
         if (fabsf(x[i]) == a) return x[i];
-    return 0.0f;
+    return a;
 }
 
 static inline void minmax(const float *x, int n, float *lo, float *hi) {
