@@ -1,0 +1,272 @@
+// Attention: projections, the caches, and the operation itself. Keys and values are written to their cells first; then every query
+// looks at its sequence's blocks. In graphs without flash attention the classic product, mask, softmax, product takes its place.
+#include "block/attn_int.h"
+
+#include <math.h>
+
+struct place {
+    enum attn_view view;
+    struct kv *kv;               // NULL: scratch
+    int cache;
+    int window, width;           // kind and size
+};
+
+static struct place place_of(const struct graph *g, int il, const struct attn_opts *o) {
+    const struct hparams *hp = g->hp;
+    struct place p = {.view = VIEW_SCRATCH, .cache = o && o->cache ? o->cache - 1 : hp->kv_cache[il]};
+    if (g->mem && p.cache >= 0) {
+        const bool swa = hp->is_swa[hp->cache_layer[p.cache]] != 0;
+        p.kv = memory_kv(g->mem, swa);
+        p.view = p.kv == g->mem->swa ? VIEW_SMALL : VIEW_FULL;
+    }
+    if (hp->is_swa[il] && hp->n_swa > 0 && !(o && o->no_window)) {
+        p.window = hp->swa_kind ? hp->swa_kind : WINDOW_STANDARD;
+        p.width = hp->n_swa;
+    }
+    return p;
+}
+
+int64_t attn_n_cells(const struct graph *g, int il) {
+    const struct place p = place_of(g, il, NULL);
+    if (p.kv) return p.kv->n_cell;
+    return g->n.n_slots == 1 ? g->n.n_tokens : (int64_t) g->n.n_scratch * CELL_BLOCK;
+}
+
+static struct ggml_tensor *mask_input(struct graph *g, const struct place *p, int64_t n_cell, bool alibi) {
+    // the view's number carries the bias flag, so that both kinds may exist side by side
+    const int n_before = g->n_inputs;
+    struct graph_input *in = graph_input(g, GGML_TYPE_F32, n_cell, g->n.n_tokens, fill_mask, (int) p->view, p->window, p->width);
+    if (g->n_inputs > n_before) in->f = alibi ? 1.0f : 0.0f;
+    return in->t;
+}
+
+struct ggml_tensor *in_mask(struct graph *g, int il, bool alibi) {
+    const struct place p = place_of(g, il, NULL);
+    return mask_input(g, &p, attn_n_cells(g, il), alibi);
+}
+
+struct ggml_tensor *in_rel_buckets(struct graph *g, int il, int n_buckets, bool bidirectional) {
+    const struct place p = place_of(g, il, NULL);
+    struct graph_input *in = graph_input(g, GGML_TYPE_I32, attn_n_cells(g, il) * g->n.n_tokens, 0, fill_buckets, (int) p.view, p.window, p.width);
+    in->f = (float) n_buckets;
+    in->h = bidirectional ? 1.0f : 0.0f;
+    return in->t;
+}
+
+struct ggml_tensor *in_cell_pos(struct graph *g, int il) {
+    const struct place p = place_of(g, il, NULL);
+    return graph_input(g, GGML_TYPE_I32, attn_n_cells(g, il), g->n.n_tokens, fill_cell_pos, (int) p.view, p.window, p.width)->t;
+}
+
+// ---- storing --------------------------------------------------------------------------------------------------------
+
+static struct ggml_tensor *store(struct graph *g, const struct place *p, struct ggml_tensor *cache, struct ggml_tensor **now, struct ggml_tensor *x) {
+    struct ggml_tensor *idx = graph_input(g, GGML_TYPE_I64, g->n.n_tokens, 0, fill_cells, (int) p->view, 0, 0)->t;
+    struct ggml_tensor *w = ggml_set_rows(g->ctx, *now ? *now : cache, x, idx);
+    ggml_build_forward_expand(g->gf, w);  // written even if nobody reads this layer's result
+    return *now = w;
+}
+
+// Rows of the micro-batch in the order of scratch cells: each sequence begins a block of its own.
+static struct ggml_tensor *gather(struct graph *g, struct ggml_tensor *x) {
+    if (g->n.n_slots == 1) return x;
+    struct ggml_tensor *idx = graph_input(g, GGML_TYPE_I32, (int64_t) g->n.n_scratch * CELL_BLOCK, 0, fill_gather, 0, 0, 0)->t;
+    return ggml_get_rows(g->ctx, x, idx);
+}
+
+struct ggml_tensor *blk_cache_extra(struct graph *g, struct ggml_tensor *x, int il) {
+    const struct place p = place_of(g, il, NULL);
+    if (!p.kv) return gather(g, x);
+    return store(g, &p, p.kv->x[p.cache], &g->cache_x[p.cache], x);
+}
+
+// [D, n_cell, heads] of a cache or of scratch rows [width, n_cell].
+static struct ggml_tensor *heads_of(struct graph *g, struct ggml_tensor *rows, int64_t d, int64_t n_head) {
+    return ggml_view_3d(g->ctx, rows, d, rows->ne[1], n_head, rows->nb[1], ggml_row_size(rows->type, d), 0);
+}
+
+// ---- the operation ----------------------------------------------------------------------------------------------------
+
+static struct ggml_tensor *attend_blocks(struct graph *g, const struct place *p, struct ggml_tensor *q, struct ggml_tensor *k,
+                                         struct ggml_tensor *v, float scale, const struct attn_opts *o) {
+    struct ggml_tensor *query = graph_input(g, GGML_TYPE_I32, 4, g->n.n_tokens, fill_query, (int) p->view, p->window, p->width)->t;
+    struct ggml_tensor *table;
+    if (p->kv) {
+        table = p->kv->table;
+    } else {
+        const int n_logical = (g->n.n_tokens + CELL_BLOCK - 1) / CELL_BLOCK;
+        table = ggml_reshape_3d(g->ctx, graph_input(g, GGML_TYPE_I32, 3 * n_logical, g->n.n_slots, fill_scratch_table, 0, n_logical, 0)->t, 3,
+                                n_logical, g->n.n_slots);
+    }
+    struct ggml_tensor *a = ggml_flash_attn_ext(g->ctx, q, k, v, NULL, scale, o->alibi, o->softcap);
+    if (o->sinks) ggml_flash_attn_ext_add_sinks(a, o->sinks);
+    ggml_flash_attn_ext_set_blocks(a, query, table);
+    return a;
+}
+
+static struct ggml_tensor *attend_mask(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v,
+                                       struct ggml_tensor *mask, float scale, const struct attn_opts *o) {
+    struct ggml_context *c = g->ctx;
+    if (g->cp->flash) {
+        struct ggml_tensor *a = ggml_flash_attn_ext(c, q, k, v, mask, scale, o->alibi, o->softcap);
+        if (o->sinks) ggml_flash_attn_ext_add_sinks(a, o->sinks);
+        return a;
+    }
+    struct ggml_tensor *kq = ggml_mul_mat(c, k, q);
+    if (o->softcap != 0) {
+        kq = ggml_scale(c, ggml_tanh(c, ggml_scale(c, kq, scale / o->softcap)), o->softcap);
+        scale = 1.0f;
+    }
+    if (o->bias && scale != 1.0f) kq = ggml_scale(c, kq, scale), scale = 1.0f;
+    if (o->bias) kq = ggml_add(c, kq, o->bias);
+    kq = ggml_soft_max_ext(c, kq, mask, scale, o->alibi);
+    if (o->sinks) ggml_soft_max_add_sinks(kq, o->sinks);
+    if (ggml_is_quantized(v->type)) v = ggml_cast(c, v, GGML_TYPE_F32);
+    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, ggml_permute(c, v, 1, 0, 2, 3)), kq);
+    return ggml_cont(c, ggml_permute(c, kqv, 0, 2, 1, 3));
+}
+
+struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v, int il,
+                               const struct attn_opts *o) {
+    const struct hparams *hp = g->hp;
+    const struct place p = place_of(g, il, o);
+    const int64_t d = q->ne[0], n_head = q->ne[1], t = q->ne[2];
+    struct ggml_tensor *kr, *vr = NULL;
+    int64_t n_kv, dv;
+    if (p.kv) {
+        if (k) store(g, &p, p.kv->k[p.cache], &g->cache_k[p.cache], blk_flat(g, k));
+        if (k && v && !o->v_of_k) store(g, &p, p.kv->v[p.cache], &g->cache_v[p.cache], blk_flat(g, v));
+        kr = g->cache_k[p.cache] ? g->cache_k[p.cache] : p.kv->k[p.cache];
+        if (!o->v_of_k) vr = g->cache_v[p.cache] ? g->cache_v[p.cache] : p.kv->v[p.cache];
+        n_kv = hp->cache_k[p.cache] / d;
+        dv = o->v_of_k ? o->v_of_k : n_kv ? hp->cache_v[p.cache] / n_kv : 0;
+    } else {
+        kr = gather(g, blk_flat(g, k));
+        if (!o->v_of_k) vr = gather(g, blk_flat(g, v));
+        n_kv = k->ne[1];
+        dv = o->v_of_k ? o->v_of_k : v->ne[0];
+    }
+    struct ggml_tensor *kh = heads_of(g, kr, d, n_kv);
+    struct ggml_tensor *vh = o->v_of_k ? ggml_view_3d(g->ctx, kr, dv, kr->ne[1], n_kv, kr->nb[1], ggml_row_size(kr->type, d), 0) : heads_of(g, vr, dv, n_kv);
+    struct ggml_tensor *qp = ggml_permute(g->ctx, q, 0, 2, 1, 3);
+    float scale = o->scale != 0 ? o->scale : hp->f_attn_scale != 0 ? hp->f_attn_scale : 1.0f / sqrtf((float) d);
+    struct ggml_tensor *a;
+    if (g->cp->flash && !o->bias && !o->keep) {
+        a = attend_blocks(g, &p, qp, kh, vh, scale, o);
+    } else {
+        struct ggml_tensor *mask = mask_input(g, &p, kr->ne[1], o->alibi > 0);
+        if (o->keep) mask = ggml_add(g->ctx, mask, o->keep);
+        if (o->bias && g->cp->flash) mask = ggml_add(g->ctx, o->bias, mask);
+        a = attend_mask(g, qp, kh, vh, mask, scale, o);
+    }
+    return ggml_reshape_2d(g->ctx, a, dv * n_head, t);
+}
+
+// ---- around it --------------------------------------------------------------------------------------------------------
+
+// The fused weight's bias, or its three parts joined.
+static struct ggml_tensor *add_qkv_bias(struct graph *g, const struct layer *l, struct ggml_tensor *y) {
+    if (l->attn_qkv.b) return ggml_add(g->ctx, y, l->attn_qkv.b);
+    if (!l->attn_q.b || !l->attn_k.b || !l->attn_v.b) return y;
+    struct ggml_tensor *b = ggml_concat(g->ctx, ggml_concat(g->ctx, l->attn_q.b, l->attn_k.b, 0), l->attn_v.b, 0);
+    return ggml_add(g->ctx, y, b);
+}
+
+static struct ggml_tensor *project(struct graph *g, const struct weight *w, struct ggml_tensor *x, const struct attn_opts *o) {
+    const struct weight plain = {w->w, NULL, NULL};
+    struct ggml_tensor *y = blk_linear(g, o->raw_qkv ? &plain : w, x);
+    return o->clamp > 0 ? ggml_clamp(g->ctx, y, -o->clamp, o->clamp) : y;
+}
+
+struct qkv blk_qkv(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o) {
+    const struct hparams *hp = g->hp;
+    const int64_t h = hp->n_head[il], n_kv = hp->n_head_kv[il], d = hp->n_embd_head_k[il], dv = hp->n_embd_head_v[il], t = x->ne[1];
+    struct ggml_context *c = g->ctx;
+    if (!l->attn_qkv.w) {
+        return (struct qkv){ggml_reshape_3d(c, project(g, &l->attn_q, x, o), d, h, t), ggml_reshape_3d(c, project(g, &l->attn_k, x, o), d, n_kv, t),
+                            ggml_reshape_3d(c, project(g, &l->attn_v, x, o), dv, n_kv, t)};
+    }
+    struct ggml_tensor *y = blk_matmul(g, l->attn_qkv.w, x);
+    if (l->attn_qkv.s && !o->raw_qkv) y = ggml_mul(c, y, l->attn_qkv.s);
+    if (!o->raw_qkv) y = add_qkv_bias(g, l, y);
+    if (o->clamp > 0) y = ggml_clamp(c, y, -o->clamp, o->clamp);
+    const size_t es = sizeof(float), row = y->nb[1];
+    return (struct qkv){ggml_view_3d(c, y, d, h, t, es * (size_t) d, row, 0), ggml_view_3d(c, y, d, n_kv, t, es * (size_t) d, row, es * (size_t) (h * d)),
+                        ggml_view_3d(c, y, dv, n_kv, t, es * (size_t) dv, row, es * (size_t) ((h + n_kv) * d))};
+}
+
+static struct ggml_tensor *qk_norm(struct graph *g, struct ggml_tensor *x, const struct weight *w, const struct attn_opts *o) {
+    if (!w->w) return x;
+    switch (o->qk_norm) {
+        case QK_NORM_HEAD: return blk_norm(g, x, w, NORM_RMS);
+        case QK_NORM_HEAD_LN: return blk_norm(g, x, w, NORM_LN);
+        case QK_NORM_ROW: return blk_row_norm(g, x, w, NORM_RMS);
+        case QK_NORM_ROW_LN: return blk_row_norm(g, x, w, NORM_LN);
+        case QK_NORM_NONE: break;
+    }
+    return x;
+}
+
+static struct ggml_tensor *rotate(struct graph *g, struct ggml_tensor *x, int il, const struct attn_opts *o) {
+    if (o->no_rope || (o->rope_by_pattern && !g->hp->rope_layers[il])) return x;
+    return o->rope ? blk_rope_ext(g, x, o->rope) : blk_rope(g, x, il);
+}
+
+// x [n, T] times sigmoid(gate): gate [n, T], or [H, T] for one value per head.
+static struct ggml_tensor *apply_gate(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *gate) {
+    struct ggml_tensor *s = ggml_sigmoid(g->ctx, gate);
+    if (gate->ne[0] == x->ne[0]) return ggml_mul(g->ctx, x, s);
+    const int64_t h = gate->ne[0], d = x->ne[0] / h, t = x->ne[1];
+    x = ggml_mul(g->ctx, ggml_reshape_3d(g->ctx, x, d, h, t), ggml_reshape_3d(g->ctx, s, 1, h, t));
+    return ggml_reshape_2d(g->ctx, x, d * h, t);
+}
+
+struct ggml_tensor *blk_self_attn(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o) {
+    struct qkv a = blk_qkv(g, l, x, il, o);
+    if (!o->norm_after_rope) {
+        a.q = qk_norm(g, a.q, &l->attn_q_norm, o);
+        a.k = qk_norm(g, a.k, &l->attn_k_norm, o);
+    }
+    a.q = rotate(g, a.q, il, o);
+    a.k = rotate(g, a.k, il, o);
+    if (o->norm_after_rope) {
+        a.q = qk_norm(g, a.q, &l->attn_q_norm, o);
+        a.k = qk_norm(g, a.k, &l->attn_k_norm, o);
+    }
+    if (o->temp) a.q = ggml_mul(g->ctx, a.q, o->temp);
+    struct ggml_tensor *y = blk_name(blk_attend(g, a.q, a.k, a.v, il, o), "kqv_out", il);
+    if (o->gate) y = apply_gate(g, y, o->gate);
+    return o->no_out ? y : blk_linear(g, &l->attn_output, y);
+}
+
+// ---- an encoder's output ------------------------------------------------------------------------------------------------
+
+static void fill_cross(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
+    (void) ub;
+    const size_t n = (size_t) g->cross->n_tokens * (size_t) in->t->ne[0];
+    const float *src = g->cross->states->data;
+    float *out = dst;
+    for (size_t i = 0; i < n; i++) out[i] = src[i];
+    for (size_t i = n; i < (size_t) ggml_nelements(in->t); i++) out[i] = 0;
+}
+
+struct ggml_tensor *in_cross(struct graph *g) {
+    return graph_input(g, GGML_TYPE_F32, g->hp->n_embd, g->cross->n_max, fill_cross, 0, 0, 0)->t;
+}
+
+// A decoder's token sees the encoder rows of its own sequence.
+static void fill_cross_mask(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
+    const int64_t n = in->t->ne[0];
+    for (int i = 0; i < ub->n.n_tokens; i++)
+        for (int64_t k = 0; k < n; k++)
+            ((float *) dst)[n * i + k] = k < g->cross->n_tokens && g->cross->seq[k] == ub->rows[i].seq[0] ? 0.0f : -INFINITY;
+}
+
+struct ggml_tensor *blk_cross_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v, float scale) {
+    const int64_t t = q->ne[2], n_head = q->ne[1], dv = v->ne[0];
+    struct ggml_tensor *mask = graph_input(g, GGML_TYPE_F32, g->cross->n_max, g->n.n_tokens, fill_cross_mask, 0, 0, 0)->t;
+    const struct attn_opts none = {0};
+    struct ggml_tensor *a = attend_mask(g, ggml_permute(g->ctx, q, 0, 2, 1, 3), ggml_permute(g->ctx, k, 0, 2, 1, 3),
+                                        ggml_permute(g->ctx, v, 0, 2, 1, 3), mask, scale, &none);
+    return ggml_reshape_2d(g->ctx, a, dv * n_head, t);
+}

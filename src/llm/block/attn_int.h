@@ -1,0 +1,15 @@
+// Private to attn*.c.
+#pragma once
+
+#include "block/block.h"
+
+// Where keys are: the full cache, the small one of windowed layers, or scratch inside the graph.
+enum attn_view { VIEW_FULL = 0, VIEW_SMALL = 1, VIEW_SCRATCH = 2 };
+
+void fill_query(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
+void fill_cells(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
+void fill_gather(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
+void fill_scratch_table(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
+void fill_mask(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
+void fill_buckets(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
+void fill_cell_pos(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);

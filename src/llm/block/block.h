@@ -1,0 +1,188 @@
+// The building blocks of language models. An architecture's layer function strings them together:
+//
+//     struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
+//     cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){0});
+//     blk_select(g, il, &cur, &x);
+//     x = ggml_add(g->ctx, cur, x);
+//     ...
+//
+// Options are structs whose zero value is the common case. Shapes: T tokens; x [E, T] f32. No block mixes tokens, except attention
+// and the recurrences: so a token's result does not depend on its neighbours in the batch.
+#pragma once
+
+#include "block/graph.h"
+
+// ---- linear.c -----------------------------------------------------------------------------------------------------
+// (w x) * s + b, plus the active low-rank adapters. Missing parts are left out.
+struct ggml_tensor *blk_linear(struct graph *g, const struct weight *w, struct ggml_tensor *x);
+// Without bias and scale.
+struct ggml_tensor *blk_matmul(struct graph *g, struct ggml_tensor *w, struct ggml_tensor *x);
+// Experts: w [in, out, X], x [in, 1 or U, T], ids [U, T] -> [out, U, T]; s scales by expert, b is added by expert.
+struct ggml_tensor *blk_linear_id(struct graph *g, const struct weight *w, struct ggml_tensor *x, struct ggml_tensor *ids);
+
+// ---- norm.c -------------------------------------------------------------------------------------------------------
+enum norm { NORM_RMS, NORM_LN, NORM_L2 };
+// Over ne0 with hp->eps, times w, plus b. w may be NULL, or have no tensors: then without weight.
+struct ggml_tensor *blk_norm(struct graph *g, struct ggml_tensor *x, const struct weight *w, enum norm kind);
+struct ggml_tensor *blk_norm_eps(struct graph *g, struct ggml_tensor *x, const struct weight *w, enum norm kind, float eps);
+// Over whole rows of q or k given as heads [D, H, T] (weight [D * H]).
+struct ggml_tensor *blk_row_norm(struct graph *g, struct ggml_tensor *x, const struct weight *w, enum norm kind);
+
+// ---- embed.c ------------------------------------------------------------------------------------------------------
+// Token rows (or the embeddings given as input) [E, T], times scale for tokens if scale is not 0 or 1.
+struct ggml_tensor *blk_embed(struct graph *g, float scale);
+// Rows of the table w by position, e.g. GPT-2's position_embd.
+struct ggml_tensor *blk_pos_rows(struct graph *g, struct ggml_tensor *table);
+// In the last layer, and only there, keep only the rows whose results are wanted. Call it once per layer when attention (or
+// whatever else needs all tokens) is done, with everything that goes on: unused arguments NULL. Layers that don't call it
+// are selected at the end.
+void blk_select(struct graph *g, int il, struct ggml_tensor **a, struct ggml_tensor **b);
+void blk_select3(struct graph *g, int il, struct ggml_tensor **a, struct ggml_tensor **b, struct ggml_tensor **c);
+
+// ---- rope.c -------------------------------------------------------------------------------------------------------
+struct rope_opts {
+    int n_rot;                    // dims that turn
+    int offset;                   // first of them
+    int mode;                     // GGML_ROPE_TYPE_*
+    float base, freq_scale, ext, mag, beta_fast, beta_slow;
+    struct ggml_tensor *factors;
+    struct ggml_tensor *pos;      // NULL: the tokens' positions
+    bool back;                    // turn by the negative angle
+};
+// What the keys say for this layer (windowed layers: their own base and scale).
+struct rope_opts rope_layer(struct graph *g, int il);
+struct ggml_tensor *blk_rope(struct graph *g, struct ggml_tensor *x, int il);                              // x [D, H, T]
+struct ggml_tensor *blk_rope_ext(struct graph *g, struct ggml_tensor *x, const struct rope_opts *o);
+// rope_freqs, else rope_factors_long if n_ctx_seq > C0 else rope_factors_short, of those the model has; NULL: none.
+struct ggml_tensor *rope_factors(const struct graph *g);
+
+// ---- attn.c -------------------------------------------------------------------------------------------------------
+enum qk_norm { QK_NORM_NONE = 0, QK_NORM_HEAD, QK_NORM_ROW, QK_NORM_HEAD_LN, QK_NORM_ROW_LN };
+struct attn_opts {
+    float scale;                  // 0: hp->f_attn_scale, or 1/sqrt(D) if that is 0
+    float softcap, alibi;
+    enum qk_norm qk_norm;         // attn_q_norm, attn_k_norm, where the layer has them
+    bool norm_after_rope;
+    bool no_rope;
+    bool rope_by_pattern;         // RoPE only where hp->rope_layers[il]
+    const struct rope_opts *rope; // NULL: rope_layer
+    struct ggml_tensor *sinks;    // [H]
+    struct ggml_tensor *temp;     // [1, 1, T] multiplies q after RoPE
+    struct ggml_tensor *bias;     // [n_cell, T, H] added to the scores (attn_bias_cells)
+    struct ggml_tensor *keep;     // [n_cell, T] 0 or -inf, added to the mask: sparse attention
+    struct ggml_tensor *gate;     // [H * Dv, T] or [H, T] logits: the result times their sigmoid
+    int v_of_k;                   // > 0: the value is the first v_of_k elements of the key (latent attention)
+    int cache;                    // 1 + cache to use; 0: hp->kv_cache[il]
+    bool no_window;               // full attention in this layer, whatever hp->is_swa says
+    bool no_out;                  // leave out attn_output
+    float clamp;                  // q, k, v to [-clamp, clamp]
+    bool raw_qkv;                 // no biases
+};
+struct qkv {
+    struct ggml_tensor *q, *k, *v;  // [D, H, T], [D, K, T], [Dv, K, T]
+};
+// Projections by the qkv-set rule: fused attn_qkv or three; biases, scales, clamp.
+struct qkv blk_qkv(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o);
+// The whole of it: projections, norms, RoPE, attention, gate, output projection. x [E, T] -> [E, T] ([H*Dv, T] with no_out).
+struct ggml_tensor *blk_self_attn(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o);
+// Store k and v (NULL: the cache already holds them: shared layers) and attend. q [D, H, T] -> [H * Dv, T].
+struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v, int il,
+                               const struct attn_opts *o);
+// Attention of q to the encoder's output: k, v [D, K, n_enc] made from g->cross.
+struct ggml_tensor *blk_cross_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v, float scale);
+// The encoder's output as an input [E, n_enc].
+struct ggml_tensor *in_cross(struct graph *g);
+// Cells that attention of this layer looks over; masks over them: visible 0, else -inf [n_cell, T].
+int64_t attn_n_cells(const struct graph *g, int il);
+struct ggml_tensor *in_mask(struct graph *g, int il, bool alibi);
+// [n_cell, T] i32: T5's bucket of (key position - query position).
+struct ggml_tensor *in_rel_buckets(struct graph *g, int il, int n_buckets, bool bidirectional);
+// The extra per-position values of the layer's cache (indexer keys): stores x [n_x, T], gives all cells [n_x, n_cell] f32.
+struct ggml_tensor *blk_cache_extra(struct graph *g, struct ggml_tensor *x, int il);
+// [n_cell, T] i32: position of the key in each cell relative to the start of its sequence, -1 where not visible.
+struct ggml_tensor *in_cell_pos(struct graph *g, int il);
+
+// ---- mla.c --------------------------------------------------------------------------------------------------------
+struct mla_opts {
+    float scale;                  // 0: 1/sqrt(kd)
+    bool no_rope;
+    bool swa;                     // the layer's windowed geometry (rank, head sizes)
+    const struct weight *k_norm;  // norm of the shared rope part
+    struct ggml_tensor *keep, *sinks, *temp;
+    const struct weight *gate;    // sigmoid gate on the heads' result: width H or H * vd
+    struct ggml_tensor **q_low;   // out: RMS(Wqa x), which indexers read
+    const struct rope_opts *rope;
+};
+struct ggml_tensor *blk_mla(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct mla_opts *o);
+
+// ---- ffn.c --------------------------------------------------------------------------------------------------------
+// act(gate) * up, clamped as the options say. up may be NULL: act(gate) alone.
+struct act_opts {
+    enum act act;
+    float clamp;                  // clamped SwiGLU; > 1e-6 to have effect
+    bool clamp_late;
+};
+struct ggml_tensor *blk_act(struct graph *g, struct ggml_tensor *gate, struct ggml_tensor *up, const struct act_opts *o);
+struct ggml_tensor *blk_act_fused(struct graph *g, struct ggml_tensor *gate_up, const struct act_opts *o);  // halves of ne0
+// down(act(gate x) * up x); without gate down(act(up x)); fused when up has twice down's width and there is no gate.
+struct ggml_tensor *blk_ffn(struct graph *g, const struct weight *gate, const struct weight *up, const struct weight *down,
+                            struct ggml_tensor *x, const struct act_opts *o);
+struct ggml_tensor *blk_ffn_layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, enum act act);
+
+// ---- moe.c --------------------------------------------------------------------------------------------------------
+struct moe_opts {
+    enum moe_gate gate;           // 0: hp->expert_gating, softmax if that is 0
+    bool norm;                    // weights divided by their sum
+    float wscale;                 // 0: none
+    struct act_opts act;
+    struct ggml_tensor *router_x; // what the router sees; NULL: x
+    struct ggml_tensor *logits;   // given router logits [X, T]; NULL: computed
+    struct ggml_tensor *ids;      // given choice [U, T] i32; NULL: top U
+    struct ggml_tensor *w;        // given weights [1, U, T]; NULL: computed
+    bool scale_input;             // the expert's input is multiplied by the weight, not its result (llama4)
+    int n_used;                   // 0: hp->n_expert_used[il]
+    const struct weight *gate_e, *up_e, *down_e;  // NULL: the layer's ffn_*_exps
+    struct ggml_tensor **out_ids, **out_probs;    // out, may be NULL
+};
+struct ggml_tensor *blk_moe(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct moe_opts *o);
+// The shared expert ffn_*_shexp; times sigmoid(ffn_gate_inp_shexp . x) where the layer has that.
+struct ggml_tensor *blk_shared_expert(struct graph *g, const struct layer *l, struct ggml_tensor *x, const struct act_opts *o);
+
+// ---- recurrent.c --------------------------------------------------------------------------------------------------
+// Recurrent rows lie sequence by sequence: x [E, T] is [E, n_seq_tokens, n_seqs].
+struct ggml_tensor *rs_read(struct graph *g, struct ggml_tensor *states);                           // [width, n_seqs]
+void rs_write(struct graph *g, struct ggml_tensor *states, struct ggml_tensor *now, int k);          // the k-th newest state
+int rs_n_states(const struct graph *g);                                                             // states to keep per pass
+// Convolution over time of channels x [C, n_seq_tokens, n_seqs] with kernel w [k, C] and the layer's conv state, which is
+// updated. state_off: first value of the state that belongs to this call (several convolutions in one layer).
+struct ggml_tensor *blk_conv(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *w, int il, int state_off);
+// The previous token's row (rwkv's token shift) [E, n_seq_tokens, n_seqs]; state: [E] values at state_off of the layer's conv state.
+struct ggml_tensor *blk_token_shift(struct graph *g, struct ggml_tensor *x, int il, int state_off);
+struct ggml_tensor *blk_mamba1(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
+struct ggml_tensor *blk_mamba2(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
+struct delta_opts {
+    struct ggml_tensor *q, *k, *v;   // [S, H, n_seq_tokens, n_seqs], normed, same number of heads
+    struct ggml_tensor *gate;        // log decay [1 or S, H, n_seq_tokens, n_seqs]
+    struct ggml_tensor *beta;        // [1, H, n_seq_tokens, n_seqs]
+};
+struct ggml_tensor *blk_delta_net(struct graph *g, int il, const struct delta_opts *o);              // [S, H, n_seq_tokens, n_seqs]
+
+// ---- head.c -------------------------------------------------------------------------------------------------------
+struct head_opts {
+    enum norm norm;
+    bool no_norm;                 // the stream is normed already
+    float scale, softcap;         // logits * scale, then softcap * tanh(logits / softcap); 0: none
+    bool tied;                    // always token_embd
+    const struct weight *norm_w;  // NULL: output_norm
+};
+// Final norm, embeddings, logits: sets g->embd and g->logits as the shape wants them.
+void blk_head(struct graph *g, struct ggml_tensor *x, const struct head_opts *o);
+// logits = output x.
+void blk_logits(struct graph *g, struct ggml_tensor *x, const struct head_opts *o);
+// Pooled rows [E, n_seqs] of x [E, T] by kind; MEAN in order of position.
+struct ggml_tensor *blk_pool(struct graph *g, struct ggml_tensor *x, enum llama_pooling_type kind);
+
+// Name a tensor "<name>-<il>" without formatting; NULL-safe.
+struct ggml_tensor *blk_name(struct ggml_tensor *t, const char *name, int il);
+// A tensor [a, b, c] whose rows of b values are contiguous, as [a*b, c] without a copy.
+struct ggml_tensor *blk_flat(struct graph *g, struct ggml_tensor *t);

@@ -1,0 +1,48 @@
+// Tensors by kind of buffer: one context and one buffer for each kind.
+#include <string.h>
+
+#include "memory/memory.h"
+
+struct ggml_context *home_ctx(struct tensor_home *h, ggml_backend_buffer_type_t buft, int n_max_tensors) {
+    for (int i = 0; i < h->n; i++)
+        if (h->part[i].buft == buft) return h->part[i].ctx;
+    if (h->n == (int) (sizeof h->part / sizeof *h->part)) return NULL;
+    const struct ggml_init_params p = {.mem_size = (size_t) (n_max_tensors + 1) * ggml_tensor_overhead(), .no_alloc = true};
+    struct ggml_context *ctx = ggml_init(p);
+    if (!ctx) return NULL;
+    h->part[h->n].buft = buft;
+    h->part[h->n].ctx = ctx;
+    h->part[h->n++].buf = NULL;
+    return ctx;
+}
+
+enum err home_alloc(struct tensor_home *h, const char *what, bool no_alloc) {
+    for (int i = 0; i < h->n; i++) {
+        if (!ggml_get_first_tensor(h->part[i].ctx)) continue;
+        if (no_alloc) continue;
+        h->part[i].buf = ggml_backend_alloc_ctx_tensors_from_buft(h->part[i].ctx, h->part[i].buft);
+        if (!h->part[i].buf) {
+            const size_t need = ggml_backend_alloc_ctx_tensors_from_buft_size(h->part[i].ctx, h->part[i].buft);
+            return err_set(ERR_NOMEM, "no room for %s: %zu bytes are needed in %s; a smaller context (-c) needs less", what, need,
+                           ggml_backend_buft_name(h->part[i].buft));
+        }
+        ggml_backend_buffer_clear(h->part[i].buf, 0);
+    }
+    return ERR_OK;
+}
+
+void home_free(struct tensor_home *h) {
+    for (int i = 0; i < h->n; i++) {
+        if (h->part[i].buf) ggml_backend_buffer_free(h->part[i].buf);
+        ggml_free(h->part[i].ctx);
+    }
+    memset(h, 0, sizeof *h);
+}
+
+size_t home_bytes(const struct tensor_home *h, ggml_backend_buffer_type_t buft) {
+    for (int i = 0; i < h->n; i++)
+        if (h->part[i].buft == buft && ggml_get_first_tensor(h->part[i].ctx))
+            return h->part[i].buf ? ggml_backend_buffer_get_size(h->part[i].buf)
+                                  : ggml_backend_alloc_ctx_tensors_from_buft_size(h->part[i].ctx, buft);
+    return 0;
+}
