@@ -308,6 +308,7 @@ enum err arch_read_keys(struct hparams *hp, const struct model_build *b, int n_v
     hp->n_layer_weights = hp->n_layer;
     hp->n_embd_inp = hp->n_embd;
     hp->n_cls_out = 1;
+    hparams_set(hp, HP_rope_layers, -1, 1);
     hp->rope_mode = b->arch->rope;
     for (const struct arch_key *k = b->arch->keys; k && k->key; k++) TRY(read_key(hp, k, b));
     if (b->arch->setup) TRY(b->arch->setup(hp, b));

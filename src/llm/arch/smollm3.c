@@ -8,9 +8,15 @@ static const struct arch_tensor tensors[] = {
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
+static enum err setup(struct hparams *hp, const struct model_build *b) {
+    (void) b;
+    for (int i = 3; i < hp->n_block; i += 4) hp->rope_layers[i] = 0;
+    return ERR_OK;
+}
+
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
-    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){.no_rope = (il + 1) % 4 == 0});
+    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){0});
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_ffn_layer(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), ACT_SILU);
@@ -23,5 +29,6 @@ const struct arch arch_smollm3 = {
     .rope = LLAMA_ROPE_TYPE_NORM,
     .keys = keys,
     .tensors = tensors,
+    .setup = setup,
     .layer = layer,
 };

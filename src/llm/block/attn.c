@@ -208,7 +208,7 @@ static struct ggml_tensor *qk_norm(struct graph *g, struct ggml_tensor *x, const
 }
 
 static struct ggml_tensor *rotate(struct graph *g, struct ggml_tensor *x, int il, const struct attn_opts *o) {
-    if (o->no_rope || (o->rope_by_pattern && !g->hp->rope_layers[il])) return x;
+    if (o->no_rope || !g->hp->rope_layers[il] || g->hp->rope_mode == LLAMA_ROPE_TYPE_NONE) return x;
     return o->rope ? blk_rope_ext(g, x, o->rope) : blk_rope(g, x, il);
 }
 

@@ -63,8 +63,7 @@ struct attn_opts {
     float softcap, alibi;
     enum qk_norm qk_norm;         // attn_q_norm, attn_k_norm, where the layer has them
     bool norm_after_rope;
-    bool no_rope;
-    bool rope_by_pattern;         // RoPE only where hp->rope_layers[il]
+    bool no_rope;                 // besides the layers that setup left out of hp->rope_layers
     const struct rope_opts *rope; // NULL: rope_layer
     struct ggml_tensor *sinks;    // [H]
     struct ggml_tensor *temp;     // [1, 1, T] multiplies q after RoPE

@@ -22,7 +22,7 @@ static struct ggml_tensor *part(struct graph *g, struct ggml_tensor *x, int64_t 
 }
 
 static struct ggml_tensor *turn(struct graph *g, struct ggml_tensor *x, int il, const struct mla_opts *o) {
-    if (o->no_rope || x->ne[0] == 0) return x;
+    if (o->no_rope || !g->hp->rope_layers[il] || g->hp->rope_mode == LLAMA_ROPE_TYPE_NONE) return x;
     return o->rope ? blk_rope_ext(g, x, o->rope) : blk_rope(g, x, il);
 }
 

@@ -180,5 +180,5 @@ llama_pos llama_memory_seq_pos_max(llama_memory_t m, llama_seq_id s) {
 }
 
 bool llama_memory_can_shift(llama_memory_t m) {
-    return m && !m->rs && m->p.track_shift;
+    return m && !m->rs;
 }

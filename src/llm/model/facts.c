@@ -1,0 +1,162 @@
+// What a program may ask about a model.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "model/model.h"
+
+const struct llama_vocab *llama_model_get_vocab(const struct llama_model *m) { return m->vocab; }
+enum llama_rope_type llama_model_rope_type(const struct llama_model *m) { return (enum llama_rope_type) m->hp.rope_mode; }
+int32_t llama_model_n_ctx_train(const struct llama_model *m) { return m->hp.n_ctx_train; }
+int32_t llama_model_n_embd(const struct llama_model *m) { return m->hp.n_embd; }
+int32_t llama_model_n_embd_inp(const struct llama_model *m) { return m->hp.n_embd_inp; }
+int32_t llama_model_n_embd_out(const struct llama_model *m) { return m->hp.n_embd_out > 0 ? m->hp.n_embd_out : m->hp.n_embd; }
+int32_t llama_model_n_layer(const struct llama_model *m) { return m->hp.n_block - m->hp.n_nextn; }
+int32_t llama_model_n_layer_nextn(const struct llama_model *m) { return m->hp.n_nextn; }
+int32_t llama_model_n_head(const struct llama_model *m) { return m->hp.n_head[0]; }
+int32_t llama_model_n_head_kv(const struct llama_model *m) { return m->hp.n_head_kv[0]; }
+int32_t llama_model_n_swa(const struct llama_model *m) { return m->hp.n_swa; }
+float llama_model_rope_freq_scale_train(const struct llama_model *m) { return 1.0f / m->hp.rope_f; }
+uint32_t llama_model_n_cls_out(const struct llama_model *m) { return (uint32_t) m->hp.n_cls_out; }
+enum llama_ftype llama_model_ftype(const struct llama_model *m) { return m->ftype; }
+uint64_t llama_model_size(const struct llama_model *m) { return m->n_bytes; }
+uint64_t llama_model_n_params(const struct llama_model *m) { return m->n_params; }
+int32_t llama_n_ctx_train(const struct llama_model *m) { return llama_model_n_ctx_train(m); }
+int32_t llama_n_embd(const struct llama_model *m) { return llama_model_n_embd(m); }
+int32_t llama_n_layer(const struct llama_model *m) { return llama_model_n_layer(m); }
+int32_t llama_n_head(const struct llama_model *m) { return llama_model_n_head(m); }
+
+bool llama_model_has_encoder(const struct llama_model *m) { return m->arch->flags & (ARCH_ENCODER_DECODER | ARCH_ENCODER); }
+bool llama_model_has_decoder(const struct llama_model *m) { return !(m->arch->flags & ARCH_ENCODER); }
+llama_token llama_model_decoder_start_token(const struct llama_model *m) {
+    return m->arch->flags & ARCH_ENCODER_DECODER ? m->hp.dec_start_token : LLAMA_TOKEN_NULL;
+}
+bool llama_model_is_diffusion(const struct llama_model *m) { return m->arch->flags & ARCH_DIFFUSION; }
+bool llama_model_is_hybrid(const struct llama_model *m) { return m->arch->flags & ARCH_HYBRID; }
+
+bool llama_model_is_recurrent(const struct llama_model *m) {
+    if (m->arch->flags & ARCH_HYBRID) return false;
+    for (int i = 0; i < m->hp.n_layer; i++)
+        if (!m->hp.is_recr[i]) return false;
+    return m->hp.n_layer > 0;
+}
+
+const char *llama_model_cls_label(const struct llama_model *m, uint32_t i) {
+    char key[128];
+    snprintf(key, sizeof key, "%s.classifier.output_labels", m->arch->name);
+    const int64_t id = gguf_find_key(m->meta, key);
+    if (id < 0 || gguf_get_kv_type(m->meta, id) != GGUF_TYPE_ARRAY || gguf_get_arr_type(m->meta, id) != GGUF_TYPE_STRING) return NULL;
+    return i < gguf_get_arr_n(m->meta, id) ? gguf_get_arr_str(m->meta, id, i) : NULL;
+}
+
+const char *llama_model_chat_template(const struct llama_model *m, const char *name) {
+    char key[256];
+    if (name && *name) snprintf(key, sizeof key, "tokenizer.chat_template.%s", name);
+    else snprintf(key, sizeof key, "tokenizer.chat_template");
+    const int64_t id = gguf_find_key(m->meta, key);
+    return id >= 0 && gguf_get_kv_type(m->meta, id) == GGUF_TYPE_STRING ? gguf_get_val_str(m->meta, id) : NULL;
+}
+
+// ---- keys as text -------------------------------------------------------------------------------------------------------
+
+static void put_scalar(struct str *s, enum gguf_type t, const void *data, size_t i) {
+    switch (t) {
+        case GGUF_TYPE_UINT8: str_printf(s, "%u", ((const uint8_t *) data)[i]); break;
+        case GGUF_TYPE_INT8: str_printf(s, "%d", ((const int8_t *) data)[i]); break;
+        case GGUF_TYPE_UINT16: str_printf(s, "%u", ((const uint16_t *) data)[i]); break;
+        case GGUF_TYPE_INT16: str_printf(s, "%d", ((const int16_t *) data)[i]); break;
+        case GGUF_TYPE_UINT32: str_printf(s, "%u", ((const uint32_t *) data)[i]); break;
+        case GGUF_TYPE_INT32: str_printf(s, "%d", ((const int32_t *) data)[i]); break;
+        case GGUF_TYPE_UINT64: str_printf(s, "%" PRIu64, ((const uint64_t *) data)[i]); break;
+        case GGUF_TYPE_INT64: str_printf(s, "%" PRId64, ((const int64_t *) data)[i]); break;
+        case GGUF_TYPE_FLOAT32: str_printf(s, "%f", (double) ((const float *) data)[i]); break;
+        case GGUF_TYPE_FLOAT64: str_printf(s, "%f", ((const double *) data)[i]); break;
+        case GGUF_TYPE_BOOL: str_puts(s, ((const uint8_t *) data)[i] ? "true" : "false"); break;
+        default: break;
+    }
+}
+
+static void put_value(struct str *s, const struct gguf_context *g, int64_t id) {
+    const enum gguf_type t = gguf_get_kv_type(g, id);
+    if (t == GGUF_TYPE_STRING) {
+        str_puts(s, gguf_get_val_str(g, id));
+        return;
+    }
+    if (t != GGUF_TYPE_ARRAY) {
+        put_scalar(s, t, gguf_get_val_data(g, id), 0);
+        return;
+    }
+    const enum gguf_type et = gguf_get_arr_type(g, id);
+    const size_t n = gguf_get_arr_n(g, id);
+    str_putc(s, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (i) str_puts(s, ", ");
+        if (et != GGUF_TYPE_STRING) {
+            put_scalar(s, et, gguf_get_arr_data(g, id), i);
+            continue;
+        }
+        str_putc(s, '"');
+        for (const char *p = gguf_get_arr_str(g, id, i); p && *p; p++) {
+            if (*p == '"' || *p == '\\') str_putc(s, '\\');
+            str_putc(s, *p);
+        }
+        str_putc(s, '"');
+    }
+    str_putc(s, ']');
+}
+
+// As snprintf: the length it has in full, whatever fits is written.
+static int32_t give(char *buf, size_t buf_size, const char *text) {
+    const int n = snprintf(buf, buf_size, "%s", text);
+    return n;
+}
+
+static int32_t none(char *buf, size_t buf_size) {
+    if (buf_size) buf[0] = 0;
+    return -1;
+}
+
+static int32_t value_str(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size) {
+    if (id < 0 || id >= gguf_get_n_kv(g)) return none(buf, buf_size);
+    struct str s = {0};
+    put_value(&s, g, id);
+    const int32_t n = str_ok(&s) ? give(buf, buf_size, str_text(&s)) : none(buf, buf_size);
+    str_free(&s);
+    return n;
+}
+
+int32_t llama_model_meta_val_str(const struct llama_model *m, const char *key, char *buf, size_t buf_size) {
+    return value_str(m->meta, gguf_find_key(m->meta, key), buf, buf_size);
+}
+
+int32_t llama_model_meta_count(const struct llama_model *m) { return (int32_t) gguf_get_n_kv(m->meta); }
+
+int32_t llama_model_meta_key_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) {
+    if (i < 0 || i >= gguf_get_n_kv(m->meta)) return none(buf, buf_size);
+    return give(buf, buf_size, gguf_get_key(m->meta, i));
+}
+
+int32_t llama_model_meta_val_str_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) {
+    return value_str(m->meta, i, buf, buf_size);
+}
+
+static const char *const meta_keys[] = {
+    "general.sampling.sequence", "general.sampling.top_k", "general.sampling.top_p", "general.sampling.min_p", "general.sampling.xtc_probability",
+    "general.sampling.xtc_threshold", "general.sampling.temp", "general.sampling.penalty_last_n", "general.sampling.penalty_repeat",
+    "general.sampling.mirostat", "general.sampling.mirostat_tau", "general.sampling.mirostat_eta",
+};
+
+const char *llama_model_meta_key_str(enum llama_model_meta_key key) {
+    return (unsigned) key < sizeof meta_keys / sizeof *meta_keys ? meta_keys[key] : NULL;
+}
+
+int32_t llama_model_desc(const struct llama_model *m, char *buf, size_t buf_size) {
+    const double n = (double) m->n_params;
+    char label[64] = "";
+    const int64_t id = gguf_find_key(m->meta, "general.size_label");
+    if (id >= 0 && gguf_get_kv_type(m->meta, id) == GGUF_TYPE_STRING) snprintf(label, sizeof label, "%s", gguf_get_val_str(m->meta, id));
+    else if (n >= 1e9) snprintf(label, sizeof label, "%.1fB", n / 1e9);
+    else snprintf(label, sizeof label, "%.1fM", n / 1e6);
+    return snprintf(buf, buf_size, "%s %s %s", m->arch->name, label, llama_ftype_name(m->ftype));
+}

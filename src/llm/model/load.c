@@ -1,0 +1,114 @@
+// Loading a model from files, an open file or the caller's own data.
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/adapter.h"
+#include "model/model.h"
+#include "vocab/vocab.h"
+
+static enum err find_arch(struct llama_model *m) {
+    const int64_t id = gguf_find_key(m->meta, "general.architecture");
+    if (id < 0) return err_set(ERR_FORMAT, "key general.architecture is missing: this file is no language model");
+    if (gguf_get_kv_type(m->meta, id) != GGUF_TYPE_STRING) return err_set(ERR_FORMAT, "key general.architecture is not a string");
+    const char *name = gguf_get_val_str(m->meta, id);
+    m->arch = arch_by_name(name);
+    if (m->arch) return ERR_OK;
+    return err_set(ERR_UNSUPPORTED, "unknown architecture '%.64s'; this build knows %d", name, arch_count());
+}
+
+static bool has_tensor(const struct model_build *b, const char *name) {
+    const struct llama_model *m = b->ud;
+    if (m->n_sources == 0) return gguf_find_tensor(b->meta, name) >= 0;
+    return map_get(&m->index, name, strlen(name)) != NULL;
+}
+
+static void guess_ftype(struct llama_model *m) {
+    int64_t v;
+    if (meta_get_int(m->meta, "general.file_type", &v) && v >= 0 && v < LLAMA_FTYPE_GUESSED) m->ftype = (enum llama_ftype) v;
+    else m->ftype = LLAMA_FTYPE_GUESSED;
+}
+
+static enum err load(struct llama_model *m, const struct gguf_context *user, llama_model_set_tensor_data_t set, void *ud) {
+    if (!user) TRY(sources_index(m));
+    TRY(meta_prepare(m, user ? user : m->sources[0].gguf));
+    TRY(find_arch(m));
+    guess_ftype(m);
+    TRY(vocab_load(&m->vocab, m->meta));
+    const struct model_build b = {.arch = m->arch, .meta = user ? user : m->meta, .has_tensor = has_tensor, .ud = m};
+    TRY(arch_read_keys(&m->hp, &(struct model_build){.arch = b.arch, .meta = m->meta, .has_tensor = has_tensor, .ud = m},
+                       llama_vocab_n_tokens(m->vocab)));
+    if (m->params.vocab_only) return ERR_OK;
+    TRY(place_devices(m));
+    TRY(tensors_make(m, user));
+    return data_load(m, set, ud);
+}
+
+// `open` is done; on failure everything goes.
+static struct llama_model *finish(struct llama_model *m, enum err opened, const struct gguf_context *user, llama_model_set_tensor_data_t set, void *ud) {
+    if (opened != ERR_OK || load(m, user, set, ud) != ERR_OK) {
+        llama_model_free(m);
+        return NULL;
+    }
+    m->t_load_us = ggml_time_us() - m->t_start_us;
+    return m;
+}
+
+static struct llama_model *begin(struct llama_model_params params) {
+    ggml_clear_error();
+    struct llama_model *m = calloc(1, sizeof *m);
+    if (!m) {
+        (void) err_set(ERR_NOMEM, "no memory for a model");
+        return NULL;
+    }
+    m->params = params;
+    m->t_start_us = ggml_time_us();
+    return m;
+}
+
+struct llama_model *llama_model_load_from_file(const char *path_model, struct llama_model_params params) {
+    struct llama_model *m = begin(params);
+    if (!m) return NULL;
+    return finish(m, path_model ? sources_open(m, path_model) : err_set(ERR_INVALID, "the model's path is NULL"), NULL, NULL, NULL);
+}
+
+struct llama_model *llama_model_load_from_splits(const char **paths, size_t n_paths, struct llama_model_params params) {
+    struct llama_model *m = begin(params);
+    if (!m) return NULL;
+    return finish(m, sources_open_list(m, paths, paths ? n_paths : 0), NULL, NULL, NULL);
+}
+
+struct llama_model *llama_model_load_from_file_ptr(FILE *file, struct llama_model_params params) {
+    struct llama_model *m = begin(params);
+    if (!m) return NULL;
+    return finish(m, sources_open_stream(m, file), NULL, NULL, NULL);
+}
+
+struct llama_model *llama_model_init_from_user(struct gguf_context *metadata, llama_model_set_tensor_data_t set_tensor_data, void *set_tensor_data_ud,
+                                               struct llama_model_params params) {
+    struct llama_model *m = begin(params);
+    if (!m) return NULL;
+    const enum err e = metadata ? ERR_OK : err_set(ERR_INVALID, "the metadata is NULL");
+    return finish(m, e, metadata, set_tensor_data, set_tensor_data_ud);
+}
+
+void llama_model_free(struct llama_model *m) {
+    if (!m) return;
+    while (m->n_adapters) llama_adapter_lora_free(m->adapters[m->n_adapters - 1]);
+    free(m->adapters);
+    data_free(m);
+    free(m->layers);
+    free(m->enc_layers);
+    free(m->tensors);
+    vocab_free(m->vocab);
+    if (m->meta) gguf_free(m->meta);
+    sources_free(m);
+    free(m);
+}
+
+struct llama_model *llama_load_model_from_file(const char *path_model, struct llama_model_params params) {
+    return llama_model_load_from_file(path_model, params);
+}
+
+void llama_free_model(struct llama_model *model) {
+    llama_model_free(model);
+}

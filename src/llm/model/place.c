@@ -1,0 +1,115 @@
+// Which device takes which layer, and which kind of buffer a tensor goes to.
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <string.h>
+
+#include "model/model.h"
+
+static bool is_accelerator(ggml_backend_dev_t d) {
+    const enum ggml_backend_dev_type t = ggml_backend_dev_type(d);
+    return t == GGML_BACKEND_DEVICE_TYPE_GPU || t == GGML_BACKEND_DEVICE_TYPE_IGPU;
+}
+
+enum err place_devices(struct llama_model *m) {
+    m->cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    if (!m->cpu) return err_set(ERR_UNSUPPORTED, "no CPU device is registered");
+    const struct llama_model_params *p = &m->params;
+    if (p->devices) {
+        for (int i = 0; p->devices[i]; i++) {
+            if (p->devices[i] == m->cpu) continue;
+            if (m->n_dev == MODEL_MAX_DEVICES) return err_set(ERR_INVALID, "more than %d devices are given", MODEL_MAX_DEVICES);
+            m->dev[m->n_dev++] = p->devices[i];
+        }
+    } else {
+        for (size_t i = 0; i < ggml_backend_dev_count() && m->n_dev < MODEL_MAX_DEVICES; i++)
+            if (is_accelerator(ggml_backend_dev_get(i))) m->dev[m->n_dev++] = ggml_backend_dev_get(i);
+    }
+    if (p->split_mode == LLAMA_SPLIT_MODE_NONE && m->n_dev > 1) {
+        const int main = p->main_gpu;
+        if (main < 0) {
+            m->n_dev = 0;
+            return ERR_OK;
+        }
+        if (main >= m->n_dev) return err_set(ERR_INVALID, "main_gpu is %d; there are %d devices", main, m->n_dev);
+        m->dev[0] = m->dev[main];
+        m->n_dev = 1;
+    }
+    return ERR_OK;
+}
+
+// The output counts as the last layer; the last n_gpu_layers of them are spread over the devices in the given shares, or by free memory.
+void place_layers(struct llama_model *m) {
+    const int n_layer = m->n_layers_alloc;
+    const int n_all = n_layer + 1;
+    int n = m->params.n_gpu_layers < 0 || m->params.n_gpu_layers > n_all ? n_all : m->params.n_gpu_layers;
+    if (m->n_dev == 0) n = 0;
+    float share[MODEL_MAX_DEVICES], sum = 0;
+    bool given = false;
+    for (int d = 0; d < m->n_dev && m->params.tensor_split; d++) given |= m->params.tensor_split[d] > 0;
+    for (int d = 0; d < m->n_dev; d++) {
+        size_t free = 0, total = 0;
+        ggml_backend_dev_memory(m->dev[d], &free, &total);
+        share[d] = given ? m->params.tensor_split[d] : (float) free;
+        if (!(share[d] >= 0)) share[d] = 0;
+        sum += share[d];
+    }
+    for (int d = 0; d < m->n_dev; d++) share[d] = (sum > 0 ? share[d] / sum : 1.0f / (float) m->n_dev) + (d ? share[d - 1] : 0);
+    const int first = n_all - n;
+    for (int il = 0; il < n_all; il++) {
+        ggml_backend_dev_t dev = m->cpu;
+        if (il >= first) {
+            const float at = (float) (il - first) / (float) n;
+            int d = 0;
+            while (d < m->n_dev - 1 && at >= share[d]) d++;
+            dev = m->dev[d];
+        }
+        if (il < n_layer) m->layer_dev[il] = dev;
+        else m->output_dev = dev;
+    }
+    for (int il = n_layer; il < MAX_LAYERS; il++) m->layer_dev[il] = n_layer ? m->layer_dev[n_layer - 1] : m->cpu;
+}
+
+static bool matches(const char *pattern, const char *name) {
+    int code;
+    PCRE2_SIZE at;
+    pcre2_code *re = pcre2_compile((PCRE2_SPTR) pattern, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
+    if (!re) {
+        log_warn("tensor override: the pattern '%s' is no regular expression (offset %zu)\n", pattern, (size_t) at);
+        return false;
+    }
+    pcre2_match_data *md = pcre2_match_data_create_from_pattern(re, NULL);
+    const bool ok = md && pcre2_match(re, (PCRE2_SPTR) name, strlen(name), 0, 0, md, NULL) >= 0;
+    pcre2_match_data_free(md);
+    pcre2_code_free(re);
+    return ok;
+}
+
+// Would the device run the operation that reads this weight?
+static bool can_use(ggml_backend_dev_t dev, enum role role, enum ggml_type type, int n_dims, const int64_t *ne) {
+    struct ggml_context *ctx = ggml_init((struct ggml_init_params){.mem_size = 8 * ggml_tensor_overhead(), .no_alloc = true});
+    if (!ctx) return false;
+    struct ggml_tensor *w = ggml_new_tensor(ctx, type, n_dims, ne), *op;
+    if (n_dims == 1 || role == ROLE_NORM) {
+        op = ggml_mul(ctx, ggml_new_tensor_2d(ctx, GGML_TYPE_F32, ne[0], 512), w);
+    } else if (role == ROLE_EMBD || role == ROLE_EMBD_OTHER) {
+        op = ggml_get_rows(ctx, w, ggml_new_tensor_1d(ctx, GGML_TYPE_I32, 512));
+    } else if (role == ROLE_FFN_GATE_EXPS || role == ROLE_FFN_UP_EXPS || role == ROLE_FFN_DOWN_EXPS) {
+        op = ggml_mul_mat_id(ctx, w, ggml_new_tensor_3d(ctx, GGML_TYPE_F32, ne[0], 1, 512), ggml_new_tensor_2d(ctx, GGML_TYPE_I32, 1, 512));
+    } else {
+        op = ggml_mul_mat(ctx, w, ggml_new_tensor_4d(ctx, GGML_TYPE_F32, ne[0], 512, n_dims > 2 ? ne[2] : 1, 1));
+    }
+    const bool ok = !ggml_is_error(op) && ggml_backend_dev_supports_op(dev, op);
+    ggml_free(ctx);
+    return ok;
+}
+
+ggml_backend_buffer_type_t place_tensor(struct llama_model *m, const char *name, int layer, enum role role, enum ggml_type type, int n_dims,
+                                        const int64_t *ne) {
+    const struct llama_model_tensor_buft_override *o = m->params.tensor_buft_overrides;
+    for (int i = 0; o && o[i].pattern; i++)
+        if (matches(o[i].pattern, name)) return o[i].buft;
+    // rows of the embedding are few and looked up on the host; everything else follows its layer
+    ggml_backend_dev_t dev = layer >= 0 ? m->layer_dev[layer] : role == ROLE_EMBD || role == ROLE_EMBD_OTHER ? m->cpu : m->output_dev;
+    if (dev != m->cpu && can_use(dev, role, type, n_dims, ne)) return ggml_backend_dev_buffer_type(dev);
+    return ggml_backend_dev_buffer_type(m->cpu);
+}

@@ -1,0 +1,240 @@
+// From the architecture's table to tensors: names, shapes, slots.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model.h"
+
+struct maker {
+    struct llama_model *m;
+    const struct gguf_context *user;   // init_from_user: the infos are there
+    int n_max;                         // tensors at most
+    uint8_t *used;                     // per tensor of all sources
+    int64_t n_used;
+};
+
+struct found {
+    int source;
+    int64_t id;
+    const struct gguf_context *g;
+};
+
+static bool look(const struct maker *k, const char *name, struct found *f) {
+    if (k->user) {
+        f->source = -1;
+        f->g = k->user;
+        f->id = gguf_find_tensor(k->user, name);
+        return f->id >= 0;
+    }
+    const int64_t *v = map_get(&k->m->index, name, strlen(name));
+    if (!v) return false;
+    f->source = (int) (*v >> 32);
+    f->id = *v & 0xffffffff;
+    f->g = k->m->sources[f->source].gguf;
+    return true;
+}
+
+// The table's shape; -1 stands for any length.
+static enum err eval_shape(const char *shape, const struct hparams *hp, int il, int64_t *ne, int *n) {
+    char part[96];
+    for (*n = 0; *n < 4 && expr_part(shape, *n, part, sizeof part); (*n)++) {
+        if (!strcmp(part, "?")) {
+            ne[*n] = -1;
+            continue;
+        }
+        double v;
+        TRY(expr_eval(part, hp, il, &v));
+        if (v < 0 || v > 9e15) return err_set(ERR_FORMAT, "a tensor of shape %s has a side of %g", shape, v);
+        ne[*n] = (int64_t) v;
+    }
+    for (int i = *n; i < 4; i++) ne[i] = 1;
+    return ERR_OK;
+}
+
+// Shapes are equal if they are after leaving out ones: files differ in whether they write [1, n] or [n].
+static bool same_shape(const int64_t *want, const int64_t *have) {
+    int i = 0, j = 0;
+    for (;;) {
+        while (i < 4 && want[i] == 1) i++;
+        while (j < 4 && have[j] == 1) j++;
+        if (i == 4 || j == 4) return i == 4 && j == 4;
+        if (want[i] != -1 && want[i] != have[j]) return false;
+        i++;
+        j++;
+    }
+}
+
+static enum err shape_error(const char *name, const int64_t *want, const int64_t *have) {
+    char w[96] = "";
+    int n = 0;
+    for (int i = 0; i < 4; i++) n += snprintf(w + n, sizeof w - (size_t) n, want[i] == -1 ? "%sany" : "%s%lld", i ? ", " : "", (long long) want[i]);
+    return err_set(ERR_FORMAT, "tensor %s has the shape [%lld, %lld, %lld, %lld]; the model's keys call for [%s]", name, (long long) have[0],
+                   (long long) have[1], (long long) have[2], (long long) have[3], w);
+}
+
+static struct model_tensor *new_entry(struct llama_model *m) {
+    if (m->n_tensors == m->cap_tensors) {
+        const int cap = m->cap_tensors ? 2 * m->cap_tensors : 512;
+        struct model_tensor *t = realloc(m->tensors, (size_t) cap * sizeof *t);
+        if (!t) return NULL;
+        m->tensors = t;
+        m->cap_tensors = cap;
+    }
+    return &m->tensors[m->n_tensors++];
+}
+
+static enum err make(struct maker *k, const char *name, const struct found *f, const int64_t *want, int n_want, const struct arch_tensor *row, int layer,
+                     ggml_backend_buffer_type_t buft, struct ggml_tensor **out) {
+    struct llama_model *m = k->m;
+    const int64_t *have = gguf_get_tensor_ne(f->g, f->id);
+    const enum ggml_type type = gguf_get_tensor_type(f->g, f->id);
+    int64_t ne[4];
+    if (!same_shape(want, have)) return shape_error(name, want, have);
+    bool any = false;
+    for (int i = 0; i < 4; i++) any |= want[i] == -1;
+    for (int i = 0; i < 4; i++) ne[i] = any ? have[i] : want[i];
+    if (any) {
+        n_want = 4;
+        while (n_want > 1 && ne[n_want - 1] == 1) n_want--;
+    }
+    const enum role role = slot_info(row->slot)->role;
+    if (!buft) buft = place_tensor(m, name, layer, role, type, n_want, ne);
+    struct ggml_context *ctx = home_ctx(&m->home, buft, k->n_max);
+    if (!ctx) return err_set(ERR_NOMEM, "no memory for the headers of %d tensors", k->n_max);
+    struct ggml_tensor *t = ggml_new_tensor(ctx, type, n_want < 1 ? 1 : n_want, ne);
+    if (!t || ggml_is_error(t)) return err_set(ERR_FORMAT, "tensor %s can't be made", name);
+    ggml_set_name(t, name);
+    struct model_tensor *e = new_entry(m);
+    if (!e) return err_set(ERR_NOMEM, "no memory for the list of tensors");
+    *e = (struct model_tensor){.t = t, .source = f->source, .id = f->id, .buft = buft, .role = role, .slot = row->slot, .layer = layer};
+    m->n_params += (uint64_t) ggml_nelements(t);
+    m->n_bytes += ggml_nbytes(t);
+    k->n_used++;
+    *out = t;
+    return ERR_OK;
+}
+
+// One part (weight, bias, scale) of a row in a layer.
+static enum err part(struct maker *k, const struct arch_tensor *row, const char *stem, const char *suffix, const int64_t *want, int n, bool required, int layer,
+                     struct ggml_tensor **out) {
+    char name[GGML_MAX_NAME + 64];
+    const int len = snprintf(name, sizeof name, "%s%s", stem, suffix);
+    struct found f;
+    if (len < 0 || (size_t) len >= sizeof name) return err_set(ERR_FAILED, "the name %s%s is too long", stem, suffix);
+    if (!look(k, name, &f)) {
+        if (!required) return ERR_OK;
+        return err_set(ERR_FORMAT, "tensor %s is missing; a model of architecture %s needs it", name, k->m->arch->name);
+    }
+    return make(k, name, &f, want, n, row, layer, NULL, out);
+}
+
+static enum err load_row(struct maker *k, const struct arch_tensor *row, struct weight *w, const struct weight *unless, int layer) {
+    const struct hparams *hp = &k->m->hp;
+    if (row->when) {
+        double v;
+        TRY(expr_eval(row->when, hp, layer, &v));
+        if (v == 0) return ERR_OK;
+    }
+    char stem[96];
+    const char *base = row->name ? row->name : slot_info(row->slot)->name;
+    const char *prefix = row->flags & T_ENC ? "enc.blk" : row->flags & T_DEC ? "dec.blk" : "blk";
+    if (layer >= 0) snprintf(stem, sizeof stem, "%s.%d.%s", prefix, layer, base);
+    else snprintf(stem, sizeof stem, "%s", base);
+    int64_t ne[4];
+    int n;
+    TRY(eval_shape(row->shape, hp, layer, ne, &n));
+    const unsigned fl = row->flags;
+    const bool skip = fl & T_BIAS_ONLY || (unless && unless->w);
+    if (!skip) TRY(part(k, row, stem, fl & T_NO_SUFFIX ? "" : ".weight", ne, n, !(fl & T_OPT), layer, &w->w));
+    // a bias is as long as the map's result; of experts, one row each
+    int64_t bne[4] = {ne[0], 1, 1, 1};
+    int bn = 1;
+    if (n == 2) bne[0] = ne[1];
+    if (n >= 3) {
+        bne[0] = ne[1];
+        bne[1] = ne[2];
+        bn = 2;
+    }
+    if (fl & (T_BIAS | T_BIAS_OPT | T_BIAS_ONLY)) {
+        const bool required = (fl & T_BIAS && !(unless && unless->w) && (w->w || fl & T_BIAS_ONLY)) || (fl & T_BIAS_ONLY && !(fl & T_OPT));
+        TRY(part(k, row, stem, ".bias", bne, bn, required, layer, &w->b));
+    }
+    if (fl & T_SCALE && w->w) {
+        int64_t sne[4] = {n >= 3 ? ne[2] : 1, 1, 1, 1};
+        TRY(part(k, row, stem, ".scale", sne, 1, false, layer, &w->s));
+    }
+    return ERR_OK;
+}
+
+static enum err load_layers(struct maker *k, const struct arch_tensor *row) {
+    struct llama_model *m = k->m;
+    const bool enc = row->flags & T_ENC;
+    const int n = enc ? m->hp.n_block : m->n_layers_alloc;
+    for (int il = 0; il < n; il++) {
+        struct layer *l = enc ? &m->enc_layers[il] : &m->layers[il];
+        TRY(load_row(k, row, layer_slot(l, row->slot), row->unless ? layer_slot(l, row->unless) : NULL, il));
+    }
+    return ERR_OK;
+}
+
+// The output matrix is the embedding: on another device it needs a copy of its own.
+static enum err tie_output(struct maker *k) {
+    struct llama_model *m = k->m;
+    if (m->w.output.w || !m->w.token_embd.w || m->output_dev == m->cpu) return ERR_OK;
+    if (m->arch->flags & (ARCH_ENCODER | ARCH_NO_LOGITS)) return ERR_OK;
+    struct ggml_tensor *e = m->w.token_embd.w;
+    static const struct arch_tensor row = {SLOT_output, "E,V", 0, 0, 0, 0, 0};
+    const ggml_backend_buffer_type_t buft = place_tensor(m, "output.weight", -1, ROLE_OUTPUT, e->type, 2, e->ne);
+    if (buft == ggml_backend_dev_buffer_type(m->cpu)) return ERR_OK;
+    struct found f;
+    if (!look(k, e->name, &f)) return ERR_OK;
+    TRY(make(k, e->name, &f, e->ne, 2, &row, -1, buft, &m->w.output.w));
+    m->tensors[m->n_tensors - 1].copy = true;
+    m->n_params -= (uint64_t) ggml_nelements(e);
+    m->n_bytes -= ggml_nbytes(e);
+    return ERR_OK;
+}
+
+static void report_unused(const struct maker *k) {
+    const struct llama_model *m = k->m;
+    if (k->user) return;
+    int n = 0;
+    const char *first = NULL;
+    struct map used = {0};
+    for (int i = 0; i < m->n_tensors; i++) (void) map_add(&used, m->tensors[i].t->name, strlen(m->tensors[i].t->name), 1, NULL);
+    for (int s = 0; s < m->n_sources; s++) {
+        const struct gguf_context *g = m->sources[s].gguf;
+        for (int64_t i = 0; i < gguf_get_n_tensors(g); i++) {
+            const char *name = gguf_get_tensor_name(g, i);
+            if (map_get(&used, name, strlen(name))) continue;
+            if (!first) first = name;
+            n++;
+        }
+    }
+    map_free(&used);
+    if (n) log_info("%d tensors of the file are not used (the first is %s)\n", n, first);
+}
+
+enum err tensors_make(struct llama_model *m, const struct gguf_context *user) {
+    const struct arch *a = m->arch;
+    struct maker k = {.m = m, .user = user};
+    int64_t total = user ? gguf_get_n_tensors(user) : 0;
+    for (int s = 0; s < m->n_sources; s++) total += gguf_get_n_tensors(m->sources[s].gguf);
+    if (total > 1 << 22) return err_set(ERR_FORMAT, "the file lists %lld tensors", (long long) total);
+    k.n_max = (int) total + 2;
+    const int n_dec = m->hp.n_dec_layer;
+    m->n_layers_alloc = a->flags & ARCH_ENCODER_DECODER ? n_dec : m->hp.n_layer_weights;
+    m->layers = calloc((size_t) m->n_layers_alloc + 1, sizeof *m->layers);
+    m->enc_layers = a->flags & (ARCH_ENCODER_DECODER | ARCH_ENCODER) ? calloc((size_t) m->hp.n_block + 1, sizeof *m->enc_layers) : NULL;
+    if (!m->layers || (a->flags & (ARCH_ENCODER_DECODER | ARCH_ENCODER) && !m->enc_layers))
+        return err_set(ERR_NOMEM, "no memory for %d layers", m->n_layers_alloc);
+    place_layers(m);
+    for (const struct arch_tensor *r = a->tensors; r->slot != SLOT_NONE; r++) {
+        struct weight *w = globals_slot(&m->w, r->slot);
+        if (w) TRY(load_row(&k, r, w, r->unless ? globals_slot(&m->w, r->unless) : NULL, -1));
+        else TRY(load_layers(&k, r));
+    }
+    TRY(tie_output(&k));
+    report_unused(&k);
+    return ERR_OK;
+}

@@ -1,0 +1,126 @@
+// A context: one model's weights put to work on one memory. Everything it needs is allocated when it is made.
+#pragma once
+
+#include "block/graph.h"
+#include "model/adapter.h"
+#include "model/model.h"
+
+#define RUN_MAX_BACKENDS (MODEL_MAX_DEVICES + 1)
+
+// One micro-batch of a plan: rows [r0, r0 + n) of the plan.
+struct plan_ubatch {
+    int32_t r0, n;
+    int32_t n_seqs, n_seq_tokens;    // n_seq_tokens 0: rows in any order
+    int32_t n_slots, n_scratch;
+};
+
+// A batch taken apart into rows (token x group of sequences) and micro-batches. All arrays live as long as the context and grow
+// only where tokens of several sequences have to be taken apart.
+struct plan {
+    int32_t n_rows, cap_rows;
+    struct place_row *rows;
+    int32_t *src;                    // row -> index in the batch
+    int32_t *token, *pos, *slot;     // as graphs read them; pos [4][cap]
+    int32_t *pos4;                   // [4][n_ubatch] of the current micro-batch
+    float *embd;                     // [cap][n_embd_inp], only for batches of embeddings
+    int8_t *out;                     // row gives an output
+    int32_t *seq_pool;
+    int32_t n_pool, cap_pool;
+    struct plan_ubatch *ub;
+    int32_t n_ub, cap_ub;
+    int32_t *out_rows;               // of the current micro-batch
+    int32_t *seqs, *rs_src, *rs_dst; // of the current micro-batch
+    int32_t *next_pos;               // [n_seq_max] while checking
+    int32_t *block_ub;               // [n_block] micro-batch that last wrote to the block
+    size_t cap_embd;
+};
+
+// A batch as the frame sees it, whichever call it came by.
+struct batch_view {
+    int32_t n_tokens;
+    const llama_token *token;
+    const float *embd;
+    const llama_pos *pos;            // NULL: continue
+    int32_t pos_stride;              // 0: one position per token; else M-RoPE positions [4][n]
+    const int32_t *n_seq_id;
+    llama_seq_id *const *seq_id;     // NULL: sequence 0
+    const int8_t *out;               // NULL: the last token
+    bool out_all;
+};
+
+struct outputs {
+    void *mem;                       // reserved address space
+    size_t bytes;
+    ggml_backend_buffer_t buf;
+    float *logits, *embd;            // [n_max][n_vocab], [n_max][n_embd_out]
+    int32_t n_max, n;                // rows in all, rows of the last batch
+    int32_t *row_of;                 // [n_batch] batch index -> row, -1: none
+    int32_t *order;                  // row -> batch index
+    int32_t n_batch;                 // tokens of the last batch
+    bool sorted, has_logits, has_embd;
+    float *embd_seq;                 // [n_seq_max][n_embd_pooled]
+    bool *has_seq;
+    int32_t n_embd_pooled;
+};
+
+struct llama_context {
+    const struct llama_model *model;
+    struct cparams cp;
+    struct llama_context_params params;
+    ggml_backend_t backends[RUN_MAX_BACKENDS];
+    int n_backends;
+    ggml_backend_t cpu;
+    ggml_backend_sched_t sched;
+    struct llama_memory_i *mem;
+    // the graph of the last shape
+    struct ggml_context *gctx;
+    size_t max_nodes;
+    struct graph g;
+    bool g_ready;                    // allocated in sched, reusable for g.n
+    uint32_t version;
+    void *fill;                      // where inputs are made when their tensor isn't host memory
+    size_t fill_bytes;
+    // outputs that are written in place
+    struct {
+        struct ggml_tensor *t;
+        size_t offset;
+    } placed[24];
+    int n_placed, n_placed_logits;   // the first n_placed_logits belong to logits, the rest to embeddings
+    struct plan plan;
+    struct outputs out;
+    struct cross cross;
+    int32_t *cross_seq;
+    ggml_backend_buffer_t cross_buf;
+    struct ggml_context *cross_ctx;
+    struct adapter_state adapters;
+    ggml_threadpool_t pool, pool_batch;
+    ggml_abort_callback abort_cb;
+    void *abort_data;
+    struct {
+        int64_t t_start_us, t_p_eval_us, t_eval_us;
+        int32_t n_p_eval, n_eval, n_reused, n_queued;
+        int64_t t_compute_start_us;
+    } perf;
+    struct context_samplers *samplers;
+};
+
+// plan.c
+MUST_USE enum err plan_init(struct llama_context *ctx);
+void plan_free(struct llama_context *ctx);
+// 0 ok, 1 no room, -1 bad batch, -2 failed: as llama_decode.
+int plan_make(struct llama_context *ctx, const struct batch_view *b, bool use_memory);
+// outputs.c
+MUST_USE enum err outputs_init(struct llama_context *ctx);
+void outputs_free(struct llama_context *ctx);
+MUST_USE enum err outputs_begin(struct llama_context *ctx, int n_tokens, int n_rows);
+// graph.c
+MUST_USE enum err graph_init(struct llama_context *ctx);
+void graph_free(struct llama_context *ctx);
+MUST_USE enum err graph_reserve(struct llama_context *ctx);
+enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub);
+MUST_USE enum err graph_shift(struct llama_context *ctx);
+// decode.c
+// samplers.c
+void samplers_free(struct llama_context *ctx);
+int context_process(struct llama_context *ctx, const struct batch_view *b, bool encode);
+bool context_has_memory(const struct llama_model *m);

@@ -1,0 +1,307 @@
+// From a micro-batch to a computed graph: build (or reuse: graphs of equal shape are the same), allocate, fill the inputs, run.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/context.h"
+
+enum err graph_init(struct llama_context *ctx) {
+    ctx->max_nodes = (size_t) arch_max_nodes(ctx->model->arch, &ctx->model->hp);
+    const size_t bytes = ctx->max_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(ctx->max_nodes, false);
+    ctx->gctx = ggml_init((struct ggml_init_params){.mem_size = bytes, .no_alloc = true});
+    if (!ctx->gctx) return err_set(ERR_NOMEM, "no memory for graphs of %zu nodes (%zu bytes)", ctx->max_nodes, bytes);
+    ctx->sched = ggml_backend_sched_new(ctx->backends, NULL, ctx->n_backends, ctx->max_nodes, false, ctx->cp.op_offload);
+    return ctx->sched ? ERR_OK : err_set(ERR_NOMEM, "no memory for the scheduler of %zu nodes", ctx->max_nodes);
+}
+
+void graph_free(struct llama_context *ctx) {
+    if (ctx->sched) ggml_backend_sched_free(ctx->sched);
+    ggml_free(ctx->gctx);
+    free(ctx->fill);
+    ctx->sched = NULL;
+    ctx->gctx = NULL;
+    ctx->fill = NULL;
+}
+
+// ---- results that are written where callers read them -----------------------------------------------------------------------
+
+static struct ggml_tensor *root(struct ggml_tensor *t) {
+    while (t->view_src) t = t->view_src;
+    return t;
+}
+
+static void place_result(struct llama_context *ctx, struct ggml_tensor *result, float *to) {
+    struct ggml_tensor *r = root(result);
+    if (r->op == GGML_OP_NONE || r->buffer) return;
+    // The result must be the whole of its root, and the root nothing else's memory.
+    if (ggml_nbytes(r) != ggml_nbytes(result)) return;
+    const int room = (int) (sizeof ctx->placed / sizeof *ctx->placed);
+    const int before = ctx->n_placed;
+    if (ctx->n_placed < room) ctx->placed[ctx->n_placed++].t = r;
+    const int n = ggml_graph_n_nodes(ctx->g.gf);
+    for (int i = 0; i < n; i++) {
+        struct ggml_tensor *t = ggml_graph_node(ctx->g.gf, i);
+        if (t == r || !t->view_src || root(t) != r) continue;
+        if (ctx->n_placed == room) {
+            ctx->n_placed = before;
+            return;
+        }
+        ctx->placed[ctx->n_placed].t = t;
+        ctx->placed[ctx->n_placed++].offset = t->view_offs;
+    }
+    ctx->placed[before].offset = 0;
+    for (int i = before; i < ctx->n_placed; i++) {
+        ctx->placed[i].t->buffer = ctx->out.buf;
+        ctx->placed[i].t->data = (char *) to + ctx->placed[i].offset;
+    }
+}
+
+static void move_results(struct llama_context *ctx, int first, int end, float *to) {
+    for (int i = first; i < end; i++) ctx->placed[i].t->data = (char *) to + ctx->placed[i].offset;
+}
+
+// ---- building -------------------------------------------------------------------------------------------------------------
+
+static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
+    struct graph *g = &ctx->g;
+    ctx->g_ready = false;
+    ctx->n_placed = ctx->n_placed_logits = 0;
+    ggml_reset(ctx->gctx);
+    memset(g, 0, sizeof *g);
+    g->ctx = ctx->gctx;
+    g->hp = &ctx->model->hp;
+    g->w = &ctx->model->w;
+    g->layers = ctx->model->layers;
+    g->enc_layers = ctx->model->enc_layers;
+    g->cp = &ctx->cp;
+    g->mem = n->encode ? NULL : ctx->mem;
+    g->loras = ctx->adapters.loras.n ? &ctx->adapters.loras : NULL;
+    g->cvec = ctx->adapters.cvec_active ? ctx->adapters.cvec : NULL;
+    g->cross = &ctx->cross;
+    g->n = *n;
+    g->gf = ggml_new_graph_custom(ctx->gctx, ctx->max_nodes, false);
+    if (!g->gf) return err_set(ERR_NOMEM, "no room for a graph of %zu nodes", ctx->max_nodes);
+    arch_build(ctx->model->arch, g);
+    struct ggml_tensor *results[] = {g->logits, g->embd, g->pooled, g->enc_out};
+    for (int i = 0; i < 4; i++) {
+        if (!results[i]) continue;
+        if (ggml_is_error(results[i])) return ERR_FAILED;  // the builder that was misused has said why
+        ggml_set_output(results[i]);
+    }
+    const bool on_host = ctx->model->output_dev == ctx->model->cpu;
+    if (on_host && g->logits) place_result(ctx, g->logits, ctx->out.logits);
+    ctx->n_placed_logits = ctx->n_placed;
+    if (on_host && g->embd && n->want_embd && !g->pooled && n->n_outputs > 0) place_result(ctx, g->embd, ctx->out.embd);
+    return ERR_OK;
+}
+
+static bool same_shape(const struct ubatch_shape *a, const struct ubatch_shape *b) {
+    return !memcmp(a, b, sizeof *a);
+}
+
+static enum err fill_inputs(struct llama_context *ctx, const struct ubatch *ub) {
+    struct graph *g = &ctx->g;
+    for (int i = 0; i < g->n_inputs; i++) {
+        const struct graph_input *in = &g->inputs[i];
+        if (!in->t->buffer) continue;  // nobody reads it in this graph
+        if (ggml_backend_buffer_is_host(in->t->buffer)) {
+            in->fill(in, g, ub, in->t->data);
+            continue;
+        }
+        const size_t n = ggml_nbytes(in->t);
+        if (n > ctx->fill_bytes) {
+            void *p = realloc(ctx->fill, n);
+            if (!p) return err_set(ERR_NOMEM, "no memory for an input of %zu bytes", n);
+            ctx->fill = p;
+            ctx->fill_bytes = n;
+        }
+        in->fill(in, g, ub, ctx->fill);
+        ggml_backend_tensor_set(in->t, ctx->fill, 0, n);
+    }
+    return ERR_OK;
+}
+
+static void set_threads(struct llama_context *ctx, int n_tokens) {
+    const bool many = n_tokens > 1;
+    ggml_threadpool_t pool = many && ctx->pool_batch ? ctx->pool_batch : ctx->pool;
+    ggml_backend_cpu_set_threadpool(ctx->cpu, pool);
+    ggml_backend_cpu_set_n_threads(ctx->cpu, many ? ctx->cp.n_threads_batch : ctx->cp.n_threads);
+}
+
+enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub) {
+    struct graph *g = &ctx->g;
+    if (ctx->g_ready && same_shape(&g->n, &ub->n) && !ctx->params.cb_eval) {
+        ctx->perf.n_reused++;
+    } else {
+        if (build(ctx, &ub->n) != ERR_OK) return GGML_STATUS_FAILED;
+        ggml_backend_sched_reset(ctx->sched);
+        ggml_backend_sched_set_eval_callback(ctx->sched, ctx->params.cb_eval, ctx->params.cb_eval_user_data);
+        if (!ggml_backend_sched_alloc_graph(ctx->sched, g->gf)) return GGML_STATUS_ALLOC_FAILED;
+        ctx->g_ready = true;
+    }
+    if (fill_inputs(ctx, ub) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
+    move_results(ctx, 0, ctx->n_placed_logits, ctx->out.logits + (size_t) ctx->out.n * (size_t) g->hp->n_vocab);
+    move_results(ctx, ctx->n_placed_logits, ctx->n_placed, ctx->out.embd + (size_t) ctx->out.n * (size_t) llama_model_n_embd_out(ctx->model));
+    set_threads(ctx, ub->n.n_tokens);
+    const enum ggml_status st = ggml_backend_sched_graph_compute(ctx->sched, g->gf);
+    if (st != GGML_STATUS_SUCCESS) ctx->g_ready = false;
+    return st;
+}
+
+// ---- reserving --------------------------------------------------------------------------------------------------------------
+
+static struct ubatch_shape shape_for(const struct llama_context *ctx, int n_tokens, int n_seqs, bool encode) {
+    const struct hparams *hp = &ctx->model->hp;
+    struct ubatch_shape n;
+    memset(&n, 0, sizeof n);
+    n.n_tokens = n_tokens;
+    n.n_outputs = n_tokens < ctx->cp.n_outputs_max ? n_tokens : ctx->cp.n_outputs_max;
+    n.has_token = true;
+    n.encode = encode;
+    n.causal = ctx->cp.causal;
+    n.want_logits = !encode && (ctx->cp.pooling == LLAMA_POOLING_TYPE_NONE || !ctx->cp.embeddings);
+    n.want_embd = ctx->cp.embeddings || encode;
+    n.n_seqs = n_seqs;
+    if (ctx->mem && ctx->mem->rs) n.n_seq_tokens = n_tokens / n_seqs;
+    if (!ctx->mem || encode) {
+        n.n_slots = ctx->cp.n_seq_max < n_tokens ? ctx->cp.n_seq_max : n_tokens;
+        n.n_scratch = (n_tokens - n.n_slots) / CELL_BLOCK + n.n_slots;
+        n.n_seqs = n.n_slots;
+    }
+    (void) hp;
+    return n;
+}
+
+static enum err reserve(struct llama_context *ctx, int n_tokens, int n_seqs, bool encode) {
+    const struct ubatch_shape n = shape_for(ctx, n_tokens, n_seqs, encode);
+    TRY(build(ctx, &n));
+    ggml_backend_sched_reset(ctx->sched);
+    if (!ggml_backend_sched_reserve(ctx->sched, ctx->g.gf))
+        return err_set(ERR_NOMEM, "no room for the compute buffers of a micro-batch of %d tokens; a smaller one (-ub) needs less", n_tokens);
+    return ERR_OK;
+}
+
+// Three times: the prompt's graph is the largest; generation's has another form and may need more of some buffer; the prompt's goes
+// last again so that its plan is the one in force, and no buffer grows when the first prompt arrives.
+enum err graph_reserve(struct llama_context *ctx) {
+    const struct arch *a = ctx->model->arch;
+    const int n_seqs = ctx->cp.n_seq_max;
+    int n_prompt = ctx->cp.n_ubatch;
+    if (ctx->mem && n_prompt > ctx->cp.n_ctx) n_prompt = ctx->cp.n_ctx;
+    const int n_gen = n_seqs < n_prompt ? n_seqs : n_prompt;
+    // recurrent graphs have the shape sequences x tokens; a prompt is one sequence
+    const bool encode_only = a->flags & ARCH_ENCODER;
+    if (a->flags & ARCH_ENCODER_DECODER) TRY(reserve(ctx, n_prompt, 1, true));
+    TRY(reserve(ctx, n_prompt, 1, encode_only));
+    TRY(reserve(ctx, n_gen, n_gen, encode_only));
+    TRY(reserve(ctx, n_prompt, 1, encode_only));
+    ctx->g_ready = false;
+    return ERR_OK;
+}
+
+// ---- pending rotations of keys ------------------------------------------------------------------------------------------------
+
+#define SHIFT_ROWS 256
+
+struct shift_job {
+    struct kv *kv;
+    int32_t cell[SHIFT_ROWS], delta[SHIFT_ROWS];
+    int n;
+};
+
+static void shift_layers(struct graph *g, const struct shift_job *job, struct ggml_tensor *idx, struct ggml_tensor *idx64, struct ggml_tensor *delta) {
+    const struct hparams *hp = g->hp;
+    for (int c = 0; c < hp->n_cache; c++) {
+        struct ggml_tensor *k = job->kv->k[c];
+        const int il = hp->cache_layer[c];
+        if (!k || hp->n_rot[il] == 0 || !hp->rope_layers[il]) continue;
+        const int64_t d = hp->n_embd_head_k[il], n_kv = d ? hp->cache_k[c] / d : 0;
+        if (n_kv * d != hp->cache_k[c]) continue;
+        struct rope_opts o = rope_layer(g, il);
+        o.pos = delta;
+        if (hp->n_lora_kv > 0 && hp->cache_v[c] == 0) o.offset = (int) d - o.n_rot;  // latent keys: the rotary part comes last
+        // Moving by a difference of positions is one more rotation; its magnitude must be one.
+        if (o.ext != 0) o.mag = 1.0f / (1.0f + 0.1f * logf(1.0f / o.freq_scale));
+        else o.mag = 1.0f;
+        struct ggml_tensor *x = ggml_reshape_3d(g->ctx, ggml_get_rows(g->ctx, k, idx), d, n_kv, SHIFT_ROWS);
+        x = ggml_reshape_2d(g->ctx, blk_rope_ext(g, x, &o), d * n_kv, SHIFT_ROWS);
+        ggml_build_forward_expand(g->gf, ggml_set_rows(g->ctx, k, x, idx64));
+    }
+}
+
+static enum err run_shift(struct llama_context *ctx, const struct shift_job *job) {
+    struct graph *g = &ctx->g;
+    const struct hparams *hp = &ctx->model->hp;
+    ctx->g_ready = false;
+    ctx->n_placed = ctx->n_placed_logits = 0;
+    ggml_reset(ctx->gctx);
+    memset(g, 0, sizeof *g);
+    g->ctx = ctx->gctx;
+    g->hp = hp;
+    g->w = &ctx->model->w;
+    g->cp = &ctx->cp;
+    g->mem = ctx->mem;
+    g->gf = ggml_new_graph_custom(ctx->gctx, ctx->max_nodes, false);
+    if (!g->gf) return err_set(ERR_NOMEM, "no room for the graph that rotates keys");
+    struct ggml_tensor *idx = ggml_new_tensor_1d(g->ctx, GGML_TYPE_I32, SHIFT_ROWS);
+    struct ggml_tensor *idx64 = ggml_new_tensor_1d(g->ctx, GGML_TYPE_I64, SHIFT_ROWS);
+    const int n_pos = hp->mrope ? 4 : 1;
+    struct ggml_tensor *delta = ggml_new_tensor_1d(g->ctx, GGML_TYPE_I32, (int64_t) SHIFT_ROWS * n_pos);
+    ggml_set_input(idx);
+    ggml_set_input(idx64);
+    ggml_set_input(delta);
+    shift_layers(g, job, idx, idx64, delta);
+    if (ggml_graph_n_nodes(g->gf) == 0) return ERR_OK;
+    ggml_backend_sched_reset(ctx->sched);
+    if (!ggml_backend_sched_alloc_graph(ctx->sched, g->gf)) return err_set(ERR_NOMEM, "no room for the graph that rotates keys");
+    int64_t wide[SHIFT_ROWS];
+    int32_t d4[4 * SHIFT_ROWS];
+    for (int i = 0; i < SHIFT_ROWS; i++) {
+        wide[i] = job->cell[i];
+        for (int k = 0; k < n_pos; k++) d4[k * SHIFT_ROWS + i] = k < 3 ? job->delta[i] : 0;
+    }
+    ggml_backend_tensor_set(idx, job->cell, 0, sizeof job->cell);
+    ggml_backend_tensor_set(idx64, wide, 0, sizeof wide);
+    ggml_backend_tensor_set(delta, d4, 0, (size_t) n_pos * SHIFT_ROWS * 4);
+    set_threads(ctx, SHIFT_ROWS);
+    const enum ggml_status st = ggml_backend_sched_graph_compute(ctx->sched, g->gf);
+    return st == GGML_STATUS_SUCCESS ? ERR_OK : err_set(ERR_FAILED, "rotating the keys of %d cells failed", job->n);
+}
+
+static enum err shift_kv(struct llama_context *ctx, struct kv *kv) {
+    struct cells *c = &kv->cells;
+    if (!c->any_shift) return ERR_OK;
+    struct shift_job *job = malloc(sizeof *job);
+    if (!job) return err_set(ERR_NOMEM, "no memory to rotate keys");
+    job->kv = kv;
+    job->n = 0;
+    enum err e = ERR_OK;
+    const int32_t n_cell = c->n_block * CELL_BLOCK;
+    for (int32_t i = 0; i <= n_cell && e == ERR_OK; i++) {
+        if (i < n_cell && c->shift[i] != 0 && c->ref[i / CELL_BLOCK] > 0) {
+            job->cell[job->n] = i;
+            job->delta[job->n++] = c->shift[i];
+        }
+        if (job->n == SHIFT_ROWS || (i == n_cell && job->n > 0)) {
+            // A short last job repeats its first row: all rows are read before any is written, so the same bits are written again.
+            for (int k = job->n; k < SHIFT_ROWS; k++) {
+                job->cell[k] = job->cell[0];
+                job->delta[k] = job->delta[0];
+            }
+            e = run_shift(ctx, job);
+            job->n = 0;
+        }
+    }
+    free(job);
+    if (e != ERR_OK) return e;
+    memset(c->shift, 0, (size_t) n_cell * 4);
+    c->any_shift = false;
+    return ERR_OK;
+}
+
+enum err graph_shift(struct llama_context *ctx) {
+    if (!ctx->mem) return ERR_OK;
+    if (ctx->mem->full) TRY(shift_kv(ctx, ctx->mem->full));
+    if (ctx->mem->swa) TRY(shift_kv(ctx, ctx->mem->swa));
+    return ERR_OK;
+}
