@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "model/model.h"
 
 #define STAGING_BYTES ((size_t) 4 << 20)

@@ -3,6 +3,7 @@
 #include <pcre2.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "model/model.h"
 
 static bool is_accelerator(ggml_backend_dev_t d) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "run/context.h"
 
 struct llama_context_params llama_context_default_params(void) {

@@ -1,4 +1,5 @@
 // Times and counts of a context.
+#include "base/log.h"
 #include "run/context.h"
 
 struct llama_perf_context_data llama_perf_context(const struct llama_context *ctx) {

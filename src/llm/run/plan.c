@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "run/context.h"
 
 enum err plan_init(struct llama_context *ctx) {
@@ -136,9 +137,12 @@ static enum err add_row(struct llama_context *ctx, const struct batch_view *b, i
     if (p->n_rows == p->cap_rows) TRY(grow_rows(p));
     if (p->n_pool + n_seq > p->cap_pool) {
         const int32_t cap = 2 * p->cap_pool + n_seq;
-        int32_t *old = p->seq_pool;
-        GROW(p->seq_pool, cap, 4);
-        for (int32_t r = 0; r < p->n_rows; r++) p->rows[r].seq = p->seq_pool + (p->rows[r].seq - old);
+        int32_t *pool = malloc((size_t) cap * 4);
+        if (!pool) return err_set(ERR_NOMEM, "no memory for a batch of %d rows", cap);
+        memcpy(pool, p->seq_pool, (size_t) p->n_pool * 4);
+        for (int32_t r = 0; r < p->n_rows; r++) p->rows[r].seq = pool + (p->rows[r].seq - p->seq_pool);
+        free(p->seq_pool);
+        p->seq_pool = pool;
         p->cap_pool = cap;
     }
     const int32_t r = p->n_rows++;

@@ -11,3 +11,10 @@ void samplers_free(struct llama_context *ctx) {
     free(ctx->samplers);
     ctx->samplers = NULL;
 }
+
+bool llama_set_sampler(struct llama_context *ctx, llama_seq_id seq_id, struct llama_sampler *smpl) {
+    (void) ctx;
+    (void) seq_id;
+    (void) smpl;
+    return false;
+}
