@@ -86,7 +86,6 @@ static inline uint32_t trie_step(const struct trie *t, uint32_t node, uint8_t by
 
 struct bpe;
 struct ugm;
-struct rwkv;
 
 #define PIECE_SLACK 16  // readable bytes behind the last piece
 
@@ -114,7 +113,7 @@ struct llama_vocab {
     // parts of single kinds
     struct bpe *bpe;
     struct ugm *ugm;
-    struct trie *trie;
+    struct trie *trie;  // rwkv, plamo2: pieces
     uint32_t *spm_order;  // [n] smaller merges first
     uint32_t spm_glue[4]; // ASCII characters that some piece has before a space
     bool spm_glue_other;
