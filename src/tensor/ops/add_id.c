@@ -1,4 +1,5 @@
 // ADD_ID: to each of the used experts' outputs, the row of b that its id names.
+#include "ops/backward.h"
 #include "ops/row.h"
 #include "kern/binary.h"
 
@@ -44,10 +45,20 @@ static void run(struct task *k, struct ggml_tensor *t) {
     }
 }
 
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    struct ggml_tensor *g = backward_grad(b, t), *ids = t->src[2];
+    TRY(backward_add(b, t->src[0], g));
+    if (!backward_wants(b, t->src[1])) return ERR_OK;
+    const int64_t n = t->ne[1] * t->ne[2];
+    struct ggml_tensor *rows = ggml_reshape_2d(b->ctx, g, t->ne[0], n);
+    struct ggml_tensor *flat = ggml_cont_1d(b->ctx, ids, n);
+    return backward_add(b, t->src[1], ggml_get_rows_back(b->ctx, rows, flat, t->src[1]));
+}
+
 struct ggml_tensor *ggml_add_id(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
                                 struct ggml_tensor *ids) {
     return op_build(ctx, GGML_OP_ADD_ID, false, NULL, 0, (struct ggml_tensor *[]){a, b, ids}, 3);
 }
 
 const struct op op_add_id = {.id = GGML_OP_ADD_ID, .name = "ADD_ID", .symbol = "x[i]+y", .n_src = 3, .flags = OP_INPLACE,
-                             .infer = infer, .run = run, .threads = row_threads_map};
+                             .infer = infer, .run = run, .threads = row_threads_map, .backward = backward};

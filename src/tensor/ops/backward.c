@@ -78,7 +78,9 @@ static bool passes_nothing(const struct ggml_tensor *t, int k) {
         case GGML_OP_ROPE_BACK:
         case GGML_OP_GET_ROWS:
         case GGML_OP_GET_ROWS_BACK:
+        case GGML_OP_IM2COL_BACK:
         case GGML_OP_REPEAT_BACK: return k == 1;
+        case GGML_OP_ADD_ID: return k == 2;
         case GGML_OP_IM2COL: return k == 0;
         case GGML_OP_ARGMAX:
         case GGML_OP_ARGSORT:

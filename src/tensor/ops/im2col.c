@@ -3,6 +3,7 @@
 //   3d: kernel [KW, KH, KD, IC OC], data [W, H, D, IC N] -> [IC KD KH KW, OW, OH, OD N]
 // op_params: s0 s1 p0 p1 d0 d1 is_2D; 3d: s0 s1 s2 p0 p1 p2 d0 d1 d2 IC.
 #include "ops/conv_int.h"
+#include "ops/backward.h"
 
 int64_t conv_size(int64_t in, int64_t k, int32_t s, int32_t p, int32_t d) {
     const int64_t room = in + 2 * (int64_t) p - (int64_t) d * (k - 1) - 1;
@@ -200,6 +201,20 @@ static void run_back(struct task *k, struct ggml_tensor *t) {
     }
 }
 
+// ---- gradients --------------------------------------------------------------------------------------------------------------------
+
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    const int32_t *p = t->op_params;
+    return backward_add(b, t->src[1], ggml_im2col_back(b->ctx, backward_grad(b, t), t->src[0], t->src[1]->ne, p[0], p[1], p[2], p[3],
+                                                       p[4], p[5], p[6] != 0));
+}
+
+static enum err backward_of_back(struct backward *b, struct ggml_tensor *t) {
+    const int32_t *p = t->op_params;
+    return backward_add(b, t->src[0], ggml_im2col(b->ctx, t->src[1], backward_grad(b, t), p[0], p[1], p[2], p[3], p[4], p[5],
+                                                  p[6] != 0, GGML_TYPE_F32));
+}
+
 // ---- builders ---------------------------------------------------------------------------------------------------------------------
 
 struct ggml_tensor *ggml_im2col(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1, int p0,
@@ -229,8 +244,9 @@ struct ggml_tensor *ggml_im2col_3d(struct ggml_context *ctx, struct ggml_tensor 
 }
 
 const struct op op_im2col = {.id = GGML_OP_IM2COL, .name = "IM2COL", .symbol = "im2col(x)", .n_src = 2, .infer = infer,
-                             .scratch = scratch, .run = run, .threads = row_threads_map};
+                             .scratch = scratch, .run = run, .threads = row_threads_map, .backward = backward};
 const struct op op_im2col_3d = {.id = GGML_OP_IM2COL_3D, .name = "IM2COL_3D", .symbol = "im2col_3d(x)", .n_src = 2,
                                 .infer = infer_3d, .scratch = scratch, .run = run_3d, .threads = row_threads_map};
 const struct op op_im2col_back = {.id = GGML_OP_IM2COL_BACK, .name = "IM2COL_BACK", .symbol = "im2col_back(x)", .n_src = 2,
-                                  .infer = infer_back, .run = run_back, .threads = row_threads_func};
+                                  .infer = infer_back, .run = run_back, .threads = row_threads_func,
+                                  .backward = backward_of_back};

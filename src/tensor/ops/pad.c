@@ -1,5 +1,6 @@
 // PAD: zeros (or the other end, circular) around a tensor. PAD_REFLECT_1D: its rows mirrored at both ends. ROLL: shifted, what falls
 // out comes in at the other end. For every type with single elements and every layout: elements move as bytes.
+#include "ops/backward.h"
 #include "ops/copy.h"
 #include "ops/row.h"
 
@@ -68,6 +69,16 @@ static void run(struct task *k, struct ggml_tensor *t) {
     }
 }
 
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    const struct ggml_tensor *a = t->src[0];
+    struct ggml_tensor *g = backward_grad(b, t);
+    size_t offset = 0;
+    if (tensor_param_i32(t, 8)) return err_set(ERR_UNSUPPORTED, "gradient of PAD: none for circular padding");
+    for (int d = 0; d < 4; d++) offset += (size_t) tensor_param_i32(t, 2 * d) * g->nb[d];
+    struct ggml_tensor *v = ggml_view_4d(b->ctx, g, a->ne[0], a->ne[1], a->ne[2], a->ne[3], g->nb[1], g->nb[2], g->nb[3], offset);
+    return backward_add(b, t->src[0], ggml_cont(b->ctx, v));
+}
+
 // ---- PAD_REFLECT_1D: op_params p0 p1 ------------------------------------------------------------------------------------------------
 
 static enum err infer_reflect(const struct ggml_tensor *t, struct op_shape *shape) {
@@ -115,6 +126,11 @@ static void run_roll(struct task *k, struct ggml_tensor *t) {
     }
 }
 
+static enum err backward_roll(struct backward *b, struct ggml_tensor *t) {
+    const int32_t *p = t->op_params;
+    return backward_add(b, t->src[0], ggml_roll(b->ctx, backward_grad(b, t), -p[0], -p[1], -p[2], -p[3]));
+}
+
 // ---- builders -----------------------------------------------------------------------------------------------------------------------
 
 static struct ggml_tensor *pad(struct ggml_context *ctx, struct ggml_tensor *a, const int32_t p[9]) {
@@ -142,8 +158,8 @@ struct ggml_tensor *ggml_roll(struct ggml_context *ctx, struct ggml_tensor *a, i
 }
 
 const struct op op_pad = {.id = GGML_OP_PAD, .name = "PAD", .symbol = "pad(x)", .n_src = 1, .infer = infer, .run = run,
-                          .threads = copy_threads};
+                          .threads = copy_threads, .backward = backward};
 const struct op op_pad_reflect_1d = {.id = GGML_OP_PAD_REFLECT_1D, .name = "PAD_REFLECT_1D", .symbol = "pad_reflect_1d(x)",
                                      .n_src = 1, .infer = infer_reflect, .run = run_reflect, .threads = copy_threads};
 const struct op op_roll = {.id = GGML_OP_ROLL, .name = "ROLL", .symbol = "roll(x)", .n_src = 1, .infer = infer_roll,
-                           .run = run_roll, .threads = copy_threads};
+                           .run = run_roll, .threads = copy_threads, .backward = backward_roll};

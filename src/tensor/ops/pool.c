@@ -2,6 +2,7 @@
 // outside counted as zeros (in one dimension: by the places inside). F32, F16 and BF16 of any layout.
 // op_params: [0] which, then kernel, stride, padding (2d: each in x and y).
 #include "ops/conv_int.h"
+#include "ops/backward.h"
 
 #include <math.h>
 
@@ -151,6 +152,12 @@ static void run_back(struct task *k, struct ggml_tensor *t) {
     for (int64_t p = p0; p < p1; p++) plane_back(t, &w, p % t->ne[2], p / t->ne[2]);
 }
 
+static enum err backward(struct backward *b, struct ggml_tensor *t) {
+    const int32_t *p = t->op_params;
+    return backward_add(b, t->src[0], ggml_pool_2d_back(b->ctx, backward_grad(b, t), t->src[0], (enum ggml_op_pool) p[0], p[1], p[2],
+                                                        p[3], p[4], (float) p[5], (float) p[6]));
+}
+
 // ---- builders -------------------------------------------------------------------------------------------------------------------
 
 struct ggml_tensor *ggml_pool_1d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0, int s0, int p0) {
@@ -170,6 +177,6 @@ struct ggml_tensor *ggml_pool_2d_back(struct ggml_context *ctx, struct ggml_tens
 const struct op op_pool_1d = {.id = GGML_OP_POOL_1D, .name = "POOL_1D", .symbol = "pool_1d(x)", .n_src = 1, .infer = infer,
                               .run = run, .threads = row_threads_func};
 const struct op op_pool_2d = {.id = GGML_OP_POOL_2D, .name = "POOL_2D", .symbol = "pool_2d(x)", .n_src = 1, .infer = infer,
-                              .run = run, .threads = row_threads_func};
+                              .run = run, .threads = row_threads_func, .backward = backward};
 const struct op op_pool_2d_back = {.id = GGML_OP_POOL_2D_BACK, .name = "POOL_2D_BACK", .symbol = "pool_2d_back(x)", .n_src = 2,
                                    .infer = infer_back, .run = run_back, .threads = row_threads_func};

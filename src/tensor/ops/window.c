@@ -3,6 +3,7 @@
 //   GET_REL_POS: table [C, 2 n - 1] -> [C, n, n]: row n - 1 - k + q for key k and query q
 //   ADD_REL_POS: a [kw kh, qw qh, heads] + pw [kw, qw, qh, heads] + ph [kh, qw, qh, heads], all sizes n
 // WIN_*: op_params [0] windows in x, [1] in y, [2] w.
+#include "ops/backward.h"
 #include "ops/copy.h"
 #include "ops/row.h"
 
@@ -60,6 +61,14 @@ static void run_unpart(struct task *k, struct ggml_tensor *t) {
         copy_elements(row_at(t, x, y, 0), t->nb[0], row_at(a, x % w, y % w, y / w * nx + x / w), a->nb[0], ggml_type_size(t->type),
                       t->ne[0]);
     }
+}
+
+static enum err back_part(struct backward *b, struct ggml_tensor *t) {
+    const struct ggml_tensor *a = t->src[0];
+    return backward_add(b, t->src[0], ggml_win_unpart(b->ctx, backward_grad(b, t), (int) a->ne[1], (int) a->ne[2], (int) t->ne[1]));
+}
+static enum err back_unpart(struct backward *b, struct ggml_tensor *t) {
+    return backward_add(b, t->src[0], ggml_win_part(b->ctx, backward_grad(b, t), (int) t->src[0]->ne[1]));
 }
 
 // ---- relative positions -----------------------------------------------------------------------------------------------------
@@ -136,9 +145,11 @@ struct ggml_tensor *ggml_add_rel_pos_inplace(struct ggml_context *ctx, struct gg
 }
 
 const struct op op_win_part = {.id = GGML_OP_WIN_PART, .name = "WIN_PART", .symbol = "win_part(x)", .n_src = 1,
-                               .infer = infer_part, .run = run_part, .threads = copy_threads};
+                               .infer = infer_part, .run = run_part, .threads = copy_threads,
+                               .backward = back_part};
 const struct op op_win_unpart = {.id = GGML_OP_WIN_UNPART, .name = "WIN_UNPART", .symbol = "win_unpart(x)", .n_src = 1,
-                                 .infer = infer_unpart, .run = run_unpart, .threads = copy_threads};
+                                 .infer = infer_unpart, .run = run_unpart, .threads = copy_threads,
+                                 .backward = back_unpart};
 const struct op op_get_rel_pos = {.id = GGML_OP_GET_REL_POS, .name = "GET_REL_POS", .symbol = "get_rel_pos(x)", .n_src = 1,
                                   .infer = infer_get, .run = run_get, .threads = copy_threads};
 const struct op op_add_rel_pos = {.id = GGML_OP_ADD_REL_POS, .name = "ADD_REL_POS", .symbol = "add_rel_pos(x)", .n_src = 3,

@@ -11,11 +11,13 @@ typedef struct ggml_tensor T;
 typedef struct ggml_context C;
 
 static C *c;
+static uint32_t seed;
 
 static int begin(void **state) {
     (void) state;
     quiet();
     ggml_clear_error();
+    seed = 7;  // a test's numbers do not depend on those before it
     c = ggml_init((struct ggml_init_params){.mem_size = (size_t) 8 << 20});
     return 0;
 }
@@ -27,7 +29,6 @@ static int end(void **state) {
 }
 
 // Numbers in [lo, hi) that repeat in no simple pattern and are the same in every run.
-static uint32_t seed;
 static float draw(float lo, float hi) {
     seed = seed * 1664525u + 1013904223u;
     return lo + (hi - lo) * (float) (seed >> 8) / 16777216.0f;
@@ -201,6 +202,21 @@ ONE(test_rope_neox, -1, 1, ggml_rope(c, ggml_reshape_3d(c, x, 6, 4, 2), ints(2, 
 ONE(test_cross_entropy, -1, 1, ggml_cross_entropy_loss(c, x, ggml_soft_max(c, tensor(6, 4, 2, 1, -1, 1))))
 ONE(test_used_twice, -1, 1, ggml_mul(c, ggml_silu(c, x), ggml_add(c, x, ggml_sqr(c, x))))
 
+ONE(test_im2col, -1, 1,
+    ggml_sqr(c, ggml_im2col(c, tensor(3, 2, 2, 1, 0, 1), x, 2, 1, 1, 0, 1, 2, true, GGML_TYPE_F32)))
+ONE(test_im2col_back, -1, 1,
+    ggml_sqr(c, ggml_im2col_back(c, ggml_reshape_4d(c, x, 4, 3, 4, 1), tensor(2, 2, 1, 1, 0, 1), (int64_t[]){4, 5, 1, 1}, 1, 1, 0, 0, 1,
+                                 1, true)))
+ONE(test_pool_max, -1, 1, ggml_sqr(c, ggml_pool_2d(c, x, GGML_OP_POOL_MAX, 3, 2, 2, 1, 1, 0)))
+ONE(test_pool_avg, -1, 1, ggml_sqr(c, ggml_pool_2d(c, x, GGML_OP_POOL_AVG, 3, 2, 2, 1, 1, 0)))
+ONE(test_conv_2d, -1, 1, ggml_conv_2d(c, ggml_reshape_4d(c, x, 3, 2, 2, 4), tensor(6, 5, 2, 2, -1, 1), 1, 1, 1, 0, 1, 1))
+ONE(test_pad, -1, 1, ggml_sqr(c, ggml_pad_ext(c, x, 1, 2, 0, 1, 1, 0, 0, 1)))
+ONE(test_roll, -1, 1, ggml_sqr(c, ggml_roll(c, x, 2, -1, 1, 0)))
+ONE(test_win, -1, 1, ggml_sqr(c, ggml_win_part(c, x, 3)))
+ONE(test_win_back, -1, 1, ggml_sqr(c, ggml_win_unpart(c, ggml_reshape_4d(c, x, 3, 2, 2, 4), 3, 4, 2)))
+TWO(test_add_id, -1, 1, (6, 2, 3, 1, -1, 1), (6, 4, 1, 1, -1, 1),
+    ggml_sqr(c, ggml_add_id(c, x, y, ggml_reshape_2d(c, ints(6, (int32_t[]){3, 0, 1, 3, 3, 1}), 2, 3))))
+
 TWO(test_add, -1, 1, (6, 4, 2, 1, -1, 1), (3, 1, 2, 1, -1, 1), ggml_sqr(c, ggml_add(c, x, y)))
 TWO(test_sub, -1, 1, (6, 4, 2, 1, -1, 1), (6, 1, 1, 1, -1, 1), ggml_sqr(c, ggml_sub(c, x, y)))
 TWO(test_mul, -1, 1, (6, 4, 2, 1, -1, 1), (1, 4, 1, 1, -1, 1), ggml_sqr(c, ggml_mul(c, x, y)))
@@ -327,7 +343,8 @@ static void test_half_parameters(void **state) {
 int main(void) {
 #define WITH(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        WITH(test_unary), WITH(test_gelu_erf_at_zero), WITH(test_sqr), WITH(test_sqrt), WITH(test_log), WITH(test_sin),
+        WITH(test_unary), WITH(test_gelu_erf_at_zero), WITH(test_im2col), WITH(test_im2col_back), WITH(test_pool_max), WITH(test_pool_avg), WITH(test_conv_2d),
+        WITH(test_pad), WITH(test_roll), WITH(test_win), WITH(test_win_back), WITH(test_add_id), WITH(test_sqr), WITH(test_sqrt), WITH(test_log), WITH(test_sin),
         WITH(test_cos), WITH(test_scale), WITH(test_clamp), WITH(test_leaky), WITH(test_sum), WITH(test_sum_rows),
         WITH(test_mean), WITH(test_cumsum), WITH(test_repeat), WITH(test_repeat_back), WITH(test_norm), WITH(test_rms),
         WITH(test_l2), WITH(test_l2_floor), WITH(test_group), WITH(test_soft_max), WITH(test_mask), WITH(test_mask_zero),
