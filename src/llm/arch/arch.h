@@ -51,6 +51,7 @@ enum arch_flag {
     ARCH_SWA_DIMS = 16,        // head sizes and rotary dims of windowed layers are the _swa ones, layer by layer
     ARCH_SWA_ROT = 128,        // only their rotary dims
     ARCH_NO_LOGITS = 32,
+    ARCH_NO_SNAPSHOTS = 256,   // its recurrences give only their last state: n_rs_seq has no effect
     ARCH_HYBRID = 64,          // some layers recurrent, or both mixers in one
 };
 

@@ -148,23 +148,37 @@ struct ggml_tensor *blk_moe(struct graph *g, const struct layer *l, struct ggml_
 struct ggml_tensor *blk_shared_expert(struct graph *g, const struct layer *l, struct ggml_tensor *x, const struct act_opts *o);
 
 // ---- recurrent.c --------------------------------------------------------------------------------------------------
-// Recurrent rows lie sequence by sequence: x [E, T] is [E, n_seq_tokens, n_seqs].
-struct ggml_tensor *rs_read(struct graph *g, struct ggml_tensor *states);                           // [width, n_seqs]
-void rs_write(struct graph *g, struct ggml_tensor *states, struct ggml_tensor *now, int k);          // the k-th newest state
-int rs_n_states(const struct graph *g);                                                             // states to keep per pass
-// Convolution over time of channels x [C, n_seq_tokens, n_seqs] with kernel w [k, C] and the layer's conv state, which is
-// updated. state_off: first value of the state that belongs to this call (several convolutions in one layer).
+// In graphs with recurrent layers rows lie sequence by sequence: x [E, T] is [E, n_seq_tokens, n_seqs] (blk_by_seq).
+struct ggml_tensor *blk_by_seq(struct graph *g, struct ggml_tensor *x);
+// n = a * b columns of x [w, T], beginning at `from`, as [a, b, n_seq_tokens, n_seqs] (a view).
+struct ggml_tensor *blk_columns(struct graph *g, struct ggml_tensor *x, int64_t a, int64_t b, int64_t from);
+// The layer's states: [state_r, n_slot] and [state_s, n_slot]. Read: [width, n_seqs]. Write: the k-th newest, k < rs_n_states.
+// An operation that gives only its last state needs ARCH_NO_SNAPSHOTS.
+struct ggml_tensor *rs_conv_states(struct graph *g, int il);
+struct ggml_tensor *rs_main_states(struct graph *g, int il);
+struct ggml_tensor *rs_read(struct graph *g, struct ggml_tensor *states);
+void rs_write(struct graph *g, struct ggml_tensor *states, struct ggml_tensor *now, int k);
+int rs_n_states(const struct graph *g);
+// The last n_before inputs of each channel (from the layer's conv state, which is updated), then those of x [C, n_seq_tokens,
+// n_seqs]: [n_before + n_seq_tokens, C, n_seqs]. state_off: first value of the conv state that belongs to this call, for layers
+// with several convolutions.
+struct ggml_tensor *blk_conv_input(struct graph *g, struct ggml_tensor *x, int64_t n_before, int il, int state_off);
+// Causal convolution with kernel w [k, ..C]: [C, n_seq_tokens, n_seqs]. No bias, no activation.
 struct ggml_tensor *blk_conv(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *w, int il, int state_off);
-// The previous token's row (rwkv's token shift) [E, n_seq_tokens, n_seqs]; state: [E] values at state_off of the layer's conv state.
+// The previous token's row of x [E, n_seq_tokens, n_seqs] (zero before the first); E values of the conv state from state_off on.
 struct ggml_tensor *blk_token_shift(struct graph *g, struct ggml_tensor *x, int il, int state_off);
+// x [hd, nh, t, S], dt [nh, t, S] before softplus, a [N or 1, nh], b, c [N, groups, t, S]: y [hd, nh, t, S] (a view).
+struct ggml_tensor *blk_ssm_scan(struct graph *g, int il, struct ggml_tensor *x, struct ggml_tensor *dt, struct ggml_tensor *a, struct ggml_tensor *b,
+                                 struct ggml_tensor *c);
 struct ggml_tensor *blk_mamba1(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
 struct ggml_tensor *blk_mamba2(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
 struct delta_opts {
-    struct ggml_tensor *q, *k, *v;   // [S, H, n_seq_tokens, n_seqs], normed, same number of heads
-    struct ggml_tensor *gate;        // log decay [1 or S, H, n_seq_tokens, n_seqs]
-    struct ggml_tensor *beta;        // [1, H, n_seq_tokens, n_seqs]
+    struct ggml_tensor *q, *k;       // [Dk, Hk, t, S], normed; head h of v uses head h mod Hk; q is scaled by 1/sqrt(Dk) inside
+    struct ggml_tensor *v;           // [Dv, H, t, S]
+    struct ggml_tensor *gate;        // log decay [1 or Dk, H, t, S]
+    struct ggml_tensor *beta;        // [1, H, t, S]
 };
-struct ggml_tensor *blk_delta_net(struct graph *g, int il, const struct delta_opts *o);              // [S, H, n_seq_tokens, n_seqs]
+struct ggml_tensor *blk_delta_net(struct graph *g, int il, const struct delta_opts *o);              // [Dv, H, t, S] (a view)
 
 // ---- head.c -------------------------------------------------------------------------------------------------------
 struct head_opts {
