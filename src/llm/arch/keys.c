@@ -312,6 +312,7 @@ enum err arch_read_keys(struct hparams *hp, const struct model_build *b, int n_v
     hp->rope_mode = b->arch->rope;
     for (const struct arch_key *k = b->arch->keys; k && k->key; k++) TRY(read_key(hp, k, b));
     if (b->arch->setup) TRY(b->arch->setup(hp, b));
+    hp->rank_last = hp->causal != 0;
     if (b->arch->flags & (ARCH_ENCODER | ARCH_DIFFUSION)) hp->causal = 0;
     hp->mrope = hp->rope_mode == LLAMA_ROPE_TYPE_MROPE || hp->rope_mode == LLAMA_ROPE_TYPE_IMROPE;
     // One head size for all layers is that of layer 0; windowed ones differ only where the architecture says so.
