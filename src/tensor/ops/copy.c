@@ -71,33 +71,57 @@ static void copy_bytes(struct task *k, char *d, const char *s, size_t bytes) {
 static void copy_rows(struct task *k, const struct grid *d, const struct grid *s, size_t size) {
     int64_t r0, r1;
     task_range(k, d->ne[1] * d->ne[2] * d->ne[3], &r0, &r1);
+    int64_t i1 = r0 % d->ne[1], i2 = r0 / d->ne[1] % d->ne[2], i3 = r0 / d->ne[1] / d->ne[2];
     for (int64_t r = r0; r < r1; r++) {
-        const int64_t i1 = r % d->ne[1], i2 = r / d->ne[1] % d->ne[2], i3 = r / d->ne[1] / d->ne[2];
         copy_elements(grid_at(d, 0, i1, i2, i3), d->nb[0], grid_at(s, 0, i1, i2, i3), s->nb[0], size, d->ne[0]);
+        row_step(d->ne, &i1, &i2, &i3);
     }
 }
 
-#define TILE 32
+// A tile goes through a buffer, so that each line on either side is touched once and whole (rows that are a power of two apart share a
+// few places in the cache and would push each other out), in runs that are long enough for the processor to fetch ahead.
+#define TILE(size) ((size) == 8 ? 32 : 64)
+#define TILE_FN(bits)                                                                                                          \
+    static void tile_##bits(char *d, size_t ds, const char *s, size_t ss, int64_t nd, int64_t ns) {                             \
+        enum { N = TILE(bits / 8) };                                                                                           \
+        alignas(64) uint##bits##_t buf[N][N], line[N];                                                                         \
+        for (int64_t i = 0; i < nd; i++) memcpy(buf[i], s + (size_t) i * ss, (size_t) ns * sizeof line[0]);                     \
+        for (int64_t j = 0; j < ns; j++) {                                                                                     \
+            for (int64_t i = 0; i < nd; i++) line[i] = buf[i][j];                                                              \
+            memcpy(d + (size_t) j * ds, line, (size_t) nd * sizeof line[0]);                                                   \
+        }                                                                                                                      \
+    }
+TILE_FN(8)
+TILE_FN(16)
+TILE_FN(32)
+TILE_FN(64)
 
-// Dimension 0 is dense on one side and dimension x on the other: tiles of both, so that each cache line is used whole.
-static void copy_tiles(struct task *k, const struct grid *d, const struct grid *s, size_t size, int x) {
-    const int y = x == 1 ? 2 : 1, z = x == 3 ? 2 : 3;  // the two others
-    const int64_t n_tile = (d->ne[x] + TILE - 1) / TILE;
+// d: ns lines of nd elements, ds bytes apart, from nd lines of ns elements at s, ss bytes apart; both up to TILE(size).
+static void tile(size_t size, char *d, size_t ds, const char *s, size_t ss, int64_t nd, int64_t ns) {
+    if (size == 1) tile_8(d, ds, s, ss, nd, ns);
+    else if (size == 2) tile_16(d, ds, s, ss, nd, ns);
+    else if (size == 4) tile_32(d, ds, s, ss, nd, ns);
+    else tile_64(d, ds, s, ss, nd, ns);
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Dimension fs is dense in the source and fd in the result, one of them 0.
+static void copy_tiles(struct task *k, const struct grid *d, const struct grid *s, size_t size, int fs, int fd) {
+    const int x = fs + fd, y = x == 1 ? 2 : 1, z = x == 3 ? 2 : 3;  // x: the one that is not 0; y, z: the two others
+    const int64_t side = TILE(size), n_tile = (d->ne[x] + side - 1) / side;
     int64_t u0, u1;
     task_range(k, n_tile * d->ne[y] * d->ne[z], &u0, &u1);
     for (int64_t u = u0; u < u1; u++) {
         int64_t i[4] = {0};
-        i[x] = u % n_tile * TILE;
+        i[x] = u % n_tile * side;
         i[y] = u / n_tile % d->ne[y];
         i[z] = u / n_tile / d->ne[y];
-        const int64_t nx = d->ne[x] - i[x] < TILE ? d->ne[x] - i[x] : TILE;
-        char *dp = grid_at(d, 0, i[1], i[2], i[3]);
-        const char *sp = grid_at(s, 0, i[1], i[2], i[3]);
-        for (int64_t c = 0; c < d->ne[0]; c += TILE) {
-            const int64_t n0 = d->ne[0] - c < TILE ? d->ne[0] - c : TILE;
-            for (int64_t j = 0; j < nx; j++)
-                copy_elements(dp + (size_t) c * d->nb[0] + (size_t) j * d->nb[x], d->nb[0],
-                              sp + (size_t) c * s->nb[0] + (size_t) j * s->nb[x], s->nb[0], size, n0);
+        const int64_t nx = least(side, d->ne[x] - i[x]);
+        for (i[0] = 0; i[0] < d->ne[0]; i[0] += side) {
+            const int64_t n0 = least(side, d->ne[0] - i[0]);
+            tile(size, grid_at(d, i[0], i[1], i[2], i[3]), d->nb[fs], grid_at(s, i[0], i[1], i[2], i[3]), s->nb[fd],
+                 fd == 0 ? n0 : nx, fs == 0 ? n0 : nx);
         }
     }
 }
@@ -132,8 +156,8 @@ static void copy_same_type(struct task *k, const struct ggml_tensor *src, const 
     }
     for (int x = 1; x < 4 && (s.nb[0] != ty->size) != (d.nb[0] != ty->size); x++) {
         const size_t other = s.nb[0] == ty->size ? d.nb[x] : s.nb[x];
-        if (d.ne[x] >= 4 && d.ne[0] >= 4 && other == ty->size) {
-            copy_tiles(k, &d, &s, ty->size, x);
+        if (d.ne[x] >= 4 && d.ne[0] >= 4 && other == ty->size && ty->block == 1) {
+            copy_tiles(k, &d, &s, ty->size, s.nb[0] == ty->size ? 0 : x, s.nb[0] == ty->size ? x : 0);
             return;
         }
     }

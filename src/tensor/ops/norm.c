@@ -42,10 +42,12 @@ static void rows(struct task *k, struct ggml_tensor *t, enum kind kind) {
     const float eps = tensor_param_f32(t, 0);
     int64_t r0, r1;
     task_range(k, ggml_nrows(t), &r0, &r1);
-    for (int64_t r = r0; r < r1; r++) {
-        char *row = row_of(t, r);
+    int64_t i1, i2, i3;
+    if (r0 < r1) row_split(t, r0, &i1, &i2, &i3);
+    for (int64_t r = r0; r < r1; r++, row_step(t->ne, &i1, &i2, &i3)) {
+        char *row = row_at(t, i1, i2, i3);
         float *y = row_target(t, row, 0, buf);
-        normalize(kind, t->ne[0], y, row_read(a, row_of(a, r), 0, t->ne[0], buf), eps);
+        normalize(kind, t->ne[0], y, row_read(a, row_at(a, i1, i2, i3), 0, t->ne[0], buf), eps);
         row_write(t, row, 0, t->ne[0], y);
     }
 }

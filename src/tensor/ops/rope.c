@@ -182,9 +182,9 @@ static void rotate(struct task *k, struct ggml_tensor *t, float sign) {
     float *buf = row_scratch(k, t->ne[0], 4, 0);
     int64_t r0, r1, ready = -1;
     task_range(k, ggml_nrows(t), &r0, &r1);
-    for (int64_t r = r0; r < r1; r++) {
-        int64_t i1, i2, i3;
-        row_split(t, r, &i1, &i2, &i3);
+    int64_t i1, i2, i3;
+    if (r0 < r1) row_split(t, r0, &i1, &i2, &i3);
+    for (int64_t r = r0; r < r1; r++, row_step(t->ne, &i1, &i2, &i3)) {
         if (i2 != ready) token_angles(&p, i2, t->ne[2]);
         ready = i2;
         char *row = row_at(t, i1, i2, i3);

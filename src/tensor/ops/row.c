@@ -163,12 +163,12 @@ void row_map(struct task *k, const struct ggml_tensor *t, const struct ggml_tens
     const int64_t per_row = (t->ne[0] + UNIT - 1) / UNIT;
     int64_t u0, u1;
     task_range(k, ggml_nrows(t) * per_row, &u0, &u1);
-    for (int64_t u = u0; u < u1;) {
-        int64_t i1, i2, i3;
-        row_split(t, u / per_row, &i1, &i2, &i3);
+    int64_t i1, i2, i3;
+    if (u0 < u1) row_split(t, u0 / per_row, &i1, &i2, &i3);
+    for (int64_t u = u0; u < u1; row_step(t->ne, &i1, &i2, &i3)) {
         const char *rows[MAX_SRC];
         for (int i = 0; i < n_src; i++) rows[i] = src_row(src[i], t, i1, i2, i3);
-        const int64_t c = u % per_row, c1 = c + (u1 - u) < per_row ? c + (u1 - u) : per_row;
+        const int64_t c = per_row == 1 ? 0 : u % per_row, c1 = c + (u1 - u) < per_row ? c + (u1 - u) : per_row;
         const int64_t end = c1 * UNIT < t->ne[0] ? c1 * UNIT : t->ne[0];
         map_piece(&m, row_at(t, i1, i2, i3), rows, c * UNIT, end - c * UNIT);
         u += c1 - c;

@@ -21,6 +21,14 @@ static inline void row_split(const struct ggml_tensor *t, int64_t ir, int64_t *i
     *i2 = ir / t->ne[1] % t->ne[2];
     *i3 = ir / t->ne[1] / t->ne[2];
 }
+// The row after it (division is dear beside a short row).
+static inline void row_step(const int64_t ne[4], int64_t *i1, int64_t *i2, int64_t *i3) {
+    if (++*i1 < ne[1]) return;
+    *i1 = 0;
+    if (++*i2 < ne[2]) return;
+    *i2 = 0;
+    ++*i3;
+}
 static inline char *row_of(const struct ggml_tensor *t, int64_t ir) {
     int64_t i1, i2, i3;
     row_split(t, ir, &i1, &i2, &i3);

@@ -50,19 +50,28 @@ static void merge_sort(uint64_t *a, uint64_t *tmp, int64_t n) {
     if (from != a) memcpy(a, from, (size_t) n * sizeof *a);
 }
 
-// By 16 bits of the key at a time, twice; keeps the order of equal keys, which is that of the indices.
-static void radix_sort(uint64_t *a, uint64_t *tmp, uint32_t *count, int64_t n) {
-    for (int shift = 32; shift < 64; shift += 16) {
-        memset(count, 0, 65537 * sizeof *count);
-        for (int64_t i = 0; i < n; i++) count[(a[i] >> shift & 0xffff) + 1]++;
-        for (int b = 0; b < 65536; b++) count[b + 1] += count[b];
-        for (int64_t i = 0; i < n; i++) tmp[count[a[i] >> shift & 0xffff]++] = a[i];
+#define DIGIT 11
+#define N_DIGIT (1 << DIGIT)
+
+// By 11 bits of the key at a time, three times; keeps the order of equal keys, which is that of the indices. The result is in tmp.
+static void radix_sort(uint64_t *a, uint64_t *tmp, uint32_t count[3][N_DIGIT], int64_t n) {
+    memset(count, 0, sizeof(uint32_t[3][N_DIGIT]));
+    for (int64_t i = 0; i < n; i++)
+        for (int p = 0; p < 3; p++) count[p][a[i] >> (32 + p * DIGIT) & (N_DIGIT - 1)]++;
+    for (int p = 0; p < 3; p++) {
+        uint32_t at = 0;
+        for (int b = 0; b < N_DIGIT; b++) {
+            const uint32_t here = count[p][b];
+            count[p][b] = at;
+            at += here;
+        }
+        for (int64_t i = 0; i < n; i++) tmp[count[p][a[i] >> (32 + p * DIGIT) & (N_DIGIT - 1)]++] = a[i];
         uint64_t *s = a;
         a = tmp, tmp = s;
     }
 }
 
-#define RADIX_FROM 65536  // shorter rows are merged: the counters would cost more
+#define RADIX_FROM 1024  // shorter rows are merged: the counters would cost more
 
 // ---- ARGSORT ---------------------------------------------------------------------------------------------------------------------
 
@@ -76,7 +85,7 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
 
 // For each thread: the row, two arrays of pairs, the counters.
 static size_t sort_bytes(int64_t n) {
-    return GGML_PAD((size_t) n * 20, 64) + (n >= RADIX_FROM ? GGML_PAD(65537 * sizeof(uint32_t), 64) : 0);
+    return GGML_PAD((size_t) n * 20, 64) + (n >= RADIX_FROM ? sizeof(uint32_t[3][N_DIGIT]) : 0);
 }
 static size_t scratch(const struct ggml_tensor *t, int n_threads) {
     return (size_t) n_threads * sort_bytes(t->src[0]->ne[0]);
@@ -87,15 +96,17 @@ static int threads(const struct ggml_tensor *t, int n_threads) {
     return row_threads(ggml_nelements(t->src[0]), 2048, rows < n_threads ? (int) rows : n_threads);
 }
 
-static void sort_row(const float *x, uint64_t *a, int64_t n, bool desc) {
+// Gives the sorted pairs: a or its second half.
+static const uint64_t *sort_row(const float *x, uint64_t *a, int64_t n, bool desc) {
     uint64_t *tmp = a + n;
     for (int64_t i = 0; i < n; i++) a[i] = (uint64_t) key_of(x[i], desc) << 32 | (uint64_t) i;
     if (n < RADIX_FROM) {
         merge_sort(a, tmp, n);
-        return;
+        return a;
     }
     char *end = (char *) a + GGML_PAD((size_t) n * 20, 64);
-    radix_sort(a, tmp, (uint32_t *) (void *) end, n);
+    radix_sort(a, tmp, (uint32_t(*)[N_DIGIT])(void *) end, n);
+    return tmp;
 }
 
 static void put(const struct ggml_tensor *t, char *row, int64_t i, int32_t v) {
@@ -111,9 +122,9 @@ static void run(struct task *k, struct ggml_tensor *t) {
     int64_t r0, r1;
     task_range(k, ggml_nrows(t), &r0, &r1);
     for (int64_t r = r0; r < r1; r++) {
-        sort_row(row_read(a, row_of(a, r), 0, n, buf), pairs, n, desc);
+        const uint64_t *sorted = sort_row(row_read(a, row_of(a, r), 0, n, buf), pairs, n, desc);
         char *row = row_of(t, r);
-        for (int64_t i = 0; i < n; i++) put(t, row, i, (int32_t) (pairs[i] & UINT32_MAX));
+        for (int64_t i = 0; i < n; i++) put(t, row, i, (int32_t) (sorted[i] & UINT32_MAX));
     }
 }
 
