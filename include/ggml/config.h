@@ -123,6 +123,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+// Prints the message (or hands it to the abort callback) and ends the process by abort().
 GGML_API GGML_NORETURN void ggml_abort(const char *file, int line, const char *fmt, ...) GGML_ATTRIBUTE_FORMAT(3, 4);
 #ifdef __cplusplus
 }

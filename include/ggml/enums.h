@@ -7,6 +7,7 @@
 extern "C" {
 #endif
 
+// What computing a graph ends with. 0 is success; negative values are failures, with a sentence at ggml_last_error().
 enum ggml_status {
     GGML_STATUS_ALLOC_FAILED = -2,
     GGML_STATUS_FAILED = -1,
@@ -14,6 +15,8 @@ enum ggml_status {
     GGML_STATUS_ABORTED = 1,
 };
 
+// Element types. The numbers are those of GGUF files; missing ones belonged to formats that are no longer read. Formats with
+// Q, IQ or FP4 in the name store blocks of elements with shared scales; IQ ones need importance weights to be written well.
 enum ggml_type {
     GGML_TYPE_F32 = 0,
     GGML_TYPE_F16 = 1,
@@ -53,6 +56,7 @@ enum ggml_type {
     GGML_TYPE_COUNT = 43,
 };
 
+// Precision that a product may be computed in; a hint that this library never needs: results are at least as exact.
 enum ggml_prec {
     GGML_PREC_UNDEFINED = 0,
     GGML_PREC_DEFAULT = 0,
@@ -63,11 +67,13 @@ enum ggml_prec {
     GGML_PREC_Q4 = 40,
 };
 
+// What is known of a product's first operand.
 enum ggml_op_hint {
     GGML_HINT_NONE = 0,
     GGML_HINT_SRC0_IS_HADAMARD = 1,
 };
 
+// What a model file's weights are mostly stored as.
 enum ggml_ftype {
     GGML_FTYPE_UNKNOWN = -1,
     GGML_FTYPE_ALL_F32 = 0,
@@ -99,12 +105,14 @@ enum ggml_ftype {
     GGML_FTYPE_MOSTLY_Q2_0 = 28,
 };
 
+// What lies in a context.
 enum ggml_object_type {
     GGML_OBJECT_TYPE_TENSOR = 0,
     GGML_OBJECT_TYPE_GRAPH = 1,
     GGML_OBJECT_TYPE_WORK_BUFFER = 2,
 };
 
+// CONT: continues the line before, at its level. NONE: output that was asked for, such as ggml_graph_print's.
 enum ggml_log_level {
     GGML_LOG_LEVEL_NONE = 0,
     GGML_LOG_LEVEL_DEBUG = 1,
@@ -114,6 +122,8 @@ enum ggml_log_level {
     GGML_LOG_LEVEL_CONT = 5,
 };
 
+// Bits of ggml_tensor.flags. COMPUTE: set by ggml_build_forward_expand; nodes without it keep their memory but are not
+// computed.
 enum ggml_tensor_flag {
     GGML_TENSOR_FLAG_INPUT = 1,
     GGML_TENSOR_FLAG_OUTPUT = 2,
@@ -122,6 +132,7 @@ enum ggml_tensor_flag {
     GGML_TENSOR_FLAG_COMPUTE = 16,
 };
 
+// Which triangle of a matrix is kept, with its diagonal or without.
 enum ggml_tri_type {
     GGML_TRI_TYPE_UPPER_DIAG = 0,
     GGML_TRI_TYPE_UPPER = 1,
@@ -135,6 +146,7 @@ enum ggml_op_pool {
     GGML_OP_POOL_COUNT = 2,
 };
 
+// How an image is scaled: a mode, with flags added to it.
 enum ggml_scale_mode {
     GGML_SCALE_MODE_NEAREST = 0,
     GGML_SCALE_MODE_BILINEAR = 1,

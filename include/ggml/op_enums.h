@@ -7,6 +7,7 @@
 extern "C" {
 #endif
 
+// In ggml_tensor.op. NONE: a tensor that no operation writes.
 enum ggml_op {
     GGML_OP_NONE = 0,
     GGML_OP_DUP = 1,
@@ -112,6 +113,7 @@ enum ggml_op {
     GGML_OP_COUNT = 101,
 };
 
+// Functions of one element (GGML_OP_UNARY); in op_params[0].
 enum ggml_unary_op {
     GGML_UNARY_OP_ABS = 0,
     GGML_UNARY_OP_SGN = 1,
@@ -138,6 +140,7 @@ enum ggml_unary_op {
     GGML_UNARY_OP_COUNT = 22,
 };
 
+// Gated units, act(gate) * value (GGML_OP_GLU); in op_params[0].
 enum ggml_glu_op {
     GGML_GLU_OP_REGLU = 0,
     GGML_GLU_OP_GEGLU = 1,

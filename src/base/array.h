@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define ARRAY(T)       \
-    struct {           \
-        T *items;      \
-        size_t n, cap; \
+#define ARRAY(T)                                                                                                            \
+    struct {                                                                                                                \
+        T *items;                                                                                                           \
+        size_t n, cap;                                                                                                      \
     }
 
 // Makes room for n items of `size` bytes in all; false when there is no memory (nothing changes).

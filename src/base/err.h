@@ -20,8 +20,8 @@ enum err {
 // err_set(code, fmt, ...): records the sentence on this thread, logs it, gives `code` back as enum err.
 #define err_set(code, ...) ((enum err) ggml_error_set((code), __VA_ARGS__))
 
-#define TRY(expr)                 \
-    do {                          \
-        enum err e_ = (expr);     \
-        if (e_ != ERR_OK) return e_; \
+#define TRY(expr)                                                                                                           \
+    do {                                                                                                                    \
+        enum err e_ = (expr);                                                                                               \
+        if (e_ != ERR_OK) return e_;                                                                                        \
     } while (0)

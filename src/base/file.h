@@ -14,7 +14,7 @@ struct file {
 };
 
 struct file_map {
-    void *base;      // what was mapped: page-aligned
+    void *base;  // what was mapped: page-aligned
     size_t bytes;
     const char *data;  // the range that was asked for
 };

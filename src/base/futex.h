@@ -1,4 +1,5 @@
-// Sleep until a 32-bit word changes: the futex of Linux; elsewhere a short nap, which keeps the meaning (waiters look again).
+// Sleep until a 32-bit word changes: the futex of Linux; elsewhere a short nap, which keeps the meaning (waiters look
+// again).
 #pragma once
 
 #include <stdatomic.h>

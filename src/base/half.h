@@ -47,9 +47,7 @@ static inline uint16_t f32_to_f16(float f) {
     return (uint16_t) (sign | (uint16_t) ((a - 0x38000000u + 0xfffu + odd) >> 13));
 }
 
-static inline float bf16_to_f32(uint16_t h) {
-    return f32_from_bits((uint32_t) h << 16);
-}
+static inline float bf16_to_f32(uint16_t h) { return f32_from_bits((uint32_t) h << 16); }
 
 // Round to nearest even; NaN stays a quiet NaN.
 static inline uint16_t f32_to_bf16(float f) {

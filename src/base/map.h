@@ -17,7 +17,7 @@ struct map_slot {
 
 struct map {
     struct map_slot *slots;
-    size_t size;      // a power of two, 0 before the first insertion
+    size_t size;  // a power of two, 0 before the first insertion
     size_t n;
 };
 

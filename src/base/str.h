@@ -9,9 +9,9 @@
 #include <string.h>
 
 struct str {
-    char *items;    // terminated by a zero that n does not count; NULL while empty
+    char *items;  // terminated by a zero that n does not count; NULL while empty
     size_t n, cap;
-    bool failed;    // memory ran out; what is there is incomplete
+    bool failed;  // memory ran out; what is there is incomplete
 };
 
 static inline void str_add(struct str *s, const char *data, size_t n) {

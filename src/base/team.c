@@ -21,13 +21,13 @@ struct member {
 };
 
 struct team {
-    _Atomic int n;                       // members, the caller included
-    struct member **members;             // [n], members[0] is NULL
+    _Atomic int n;            // members, the caller included
+    struct member **members;  // [n], members[0] is NULL
     _Atomic uint32_t poll;
-    bool mask[GGML_MAX_N_THREADS];       // processors allowed
+    bool mask[GGML_MAX_N_THREADS];  // processors allowed
     bool has_mask, strict_cpu;
     enum ggml_sched_priority priority;
-    int n_cpus;                          // processors that the process may use
+    int n_cpus;  // processors that the process may use
     pid_t pid;
     void (*fn)(int, int, void *);
     void *arg;

@@ -11,10 +11,10 @@
 struct team;
 
 struct team_params {
-    int n_threads;             // members, the caller included; 1 .. 512
-    uint32_t poll;             // 0 .. 100: how long members spin before they sleep; 0 sleeps at once
-    const bool *cpumask;       // [512] processors that members may use, or NULL: as the caller
-    bool strict_cpu;           // one processor of the mask per member
+    int n_threads;        // members, the caller included; 1 .. 512
+    uint32_t poll;        // 0 .. 100: how long members spin before they sleep; 0 sleeps at once
+    const bool *cpumask;  // [512] processors that members may use, or NULL: as the caller
+    bool strict_cpu;      // one processor of the mask per member
     enum ggml_sched_priority priority;
 };
 

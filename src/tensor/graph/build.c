@@ -19,10 +19,10 @@ static size_t lay_out(struct ggml_cgraph *g, size_t size, bool grads) {
     const size_t n = set_size(size);
     size_t at = GGML_PAD(sizeof(struct ggml_cgraph), sizeof(void *));
     char *base = (char *) g;
-#define PLACE(field, count)                                        \
-    do {                                                           \
-        if (g) g->field = (void *) (base + at);                    \
-        at += (count) * sizeof *((struct ggml_cgraph *) 0)->field; \
+#define PLACE(field, count)                                                                                                 \
+    do {                                                                                                                    \
+        if (g) g->field = (void *) (base + at);                                                                             \
+        at += (count) * sizeof *((struct ggml_cgraph *) 0)->field;                                                          \
     } while (0)
     PLACE(nodes, size);
     PLACE(leafs, size);
@@ -87,9 +87,7 @@ void ggml_graph_clear(struct ggml_cgraph *cgraph) {
 // Depth first, sources before the nodes that read them, without recursion: graphs can be deeper than any stack. The nodes
 // in progress are kept at the far end of nodes[]: each will be a node itself, so both ends meet only when the graph is full.
 
-static bool is_leaf(const struct ggml_tensor *t) {
-    return t->op == GGML_OP_NONE && !(t->flags & GGML_TENSOR_FLAG_PARAM);
-}
+static bool is_leaf(const struct ggml_tensor *t) { return t->op == GGML_OP_NONE && !(t->flags & GGML_TENSOR_FLAG_PARAM); }
 
 static void append(struct ggml_cgraph *g, struct ggml_tensor *t) {
     if (is_leaf(t)) {
@@ -103,9 +101,9 @@ static void append(struct ggml_cgraph *g, struct ggml_tensor *t) {
 
 struct walk {
     struct ggml_cgraph *g;
-    int depth;        // nodes in progress
-    bool compute;     // the tensors found are to be computed
-    bool stale;       // one of them had been added without that
+    int depth;     // nodes in progress
+    bool compute;  // the tensors found are to be computed
+    bool stale;    // one of them had been added without that
 };
 
 // Enters t into the graph if it is new, and gives its slot.
@@ -121,8 +119,10 @@ static size_t enter(struct walk *w, struct ggml_tensor *t) {
     }
     const bool leaf = is_leaf(t);
     if (before == TENSOR_SET_FULL || (leaf ? g->n_leafs : g->n_nodes + w->depth) >= g->size) {
-        (void) err_set(ERR_NOMEM, "graph is full: it was made for %d nodes and as many leafs; make it larger "
-                       "(ggml_new_graph_custom)", g->size);
+        (void) err_set(ERR_NOMEM,
+                       "graph is full: it was made for %d nodes and as many leafs; make it larger "
+                       "(ggml_new_graph_custom)",
+                       g->size);
         graph_set_failed(g);
         return TENSOR_SET_FULL;
     }
@@ -222,7 +222,7 @@ void ggml_graph_add_node(struct ggml_cgraph *cgraph, struct ggml_tensor *tensor)
     graph_touch(cgraph);
 }
 
-// ---- copies ----------------------------------------------------------------------------------------------------------------
+// ---- copies --------------------------------------------------------------------------------------------------------------
 
 struct ggml_cgraph graph_view(struct ggml_cgraph *g, int i0, int i1) {
     struct ggml_cgraph view = *g;
@@ -273,13 +273,15 @@ struct ggml_cgraph *ggml_graph_dup(struct ggml_context *ctx, struct ggml_cgraph 
     return dup;
 }
 
-// ---- access ----------------------------------------------------------------------------------------------------------------
+// ---- access --------------------------------------------------------------------------------------------------------------
 
 int ggml_graph_size(struct ggml_cgraph *cgraph) { return cgraph ? cgraph->size : 0; }
 
 int ggml_graph_n_nodes(struct ggml_cgraph *cgraph) { return cgraph ? cgraph->n_nodes : 0; }
 
-struct ggml_tensor **ggml_graph_nodes(struct ggml_cgraph *cgraph) { return cgraph ? cgraph->nodes : NULL; }
+struct ggml_tensor **ggml_graph_nodes(struct ggml_cgraph *cgraph) {
+    return cgraph ? cgraph->nodes : NULL;
+}
 
 struct ggml_tensor *ggml_graph_node(struct ggml_cgraph *cgraph, int i) {
     const int n = ggml_graph_n_nodes(cgraph);

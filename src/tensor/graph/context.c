@@ -66,8 +66,10 @@ struct ggml_object *context_object_new(struct ggml_context *ctx, enum ggml_objec
     const size_t left = used < ctx->mem_size ? ctx->mem_size - used : 0;
     if (size > SIZE_MAX - 2 * GGML_MEM_ALIGN || left < sizeof(struct ggml_object) ||
         left - sizeof(struct ggml_object) < GGML_PAD(size, GGML_MEM_ALIGN)) {
-        (void) err_set(ERR_NOMEM, "context is full: object of %zu bytes does not fit, %zu of %zu bytes are in use; "
-                       "make it with a larger mem_size", size, used, ctx->mem_size);
+        (void) err_set(ERR_NOMEM,
+                       "context is full: object of %zu bytes does not fit, %zu of %zu bytes are in use; "
+                       "make it with a larger mem_size",
+                       size, used, ctx->mem_size);
         return NULL;
     }
     struct ggml_object *o = (struct ggml_object *) (ctx->mem_buffer + used);

@@ -7,31 +7,31 @@
 // Open-addressing set of tensor pointers; size is a prime or power of two fixed at creation.
 struct tensor_set {
     size_t size;
-    uint32_t *used;              // bit i: slot i is taken
+    uint32_t *used;  // bit i: slot i is taken
     struct ggml_tensor **keys;
 };
 
 #define TENSOR_SET_FULL ((size_t) -1)
-size_t tensor_set_find(const struct tensor_set *s, const struct ggml_tensor *key);    // slot of key or of a free place
+size_t tensor_set_find(const struct tensor_set *s, const struct ggml_tensor *key);  // slot of key or of a free place
 bool tensor_set_contains(const struct tensor_set *s, const struct ggml_tensor *key);
-size_t tensor_set_insert(struct tensor_set *s, struct ggml_tensor *key);              // slot, or TENSOR_SET_FULL
+size_t tensor_set_insert(struct tensor_set *s, struct ggml_tensor *key);  // slot, or TENSOR_SET_FULL
 void tensor_set_clear(struct tensor_set *s);
 
 enum graph_order { GRAPH_LEFT_TO_RIGHT = 0, GRAPH_RIGHT_TO_LEFT = 1 };
 
 struct ggml_cgraph {
-    int size;                         // room for nodes, and as much for leafs
+    int size;  // room for nodes, and as much for leafs
     int n_nodes, n_leafs;
-    struct ggml_tensor **nodes;       // results of operations, in evaluation order
-    struct ggml_tensor **grads;       // per hash slot: gradient of that tensor, or NULL array
-    struct ggml_tensor **grad_accs;   // per hash slot: accumulator of that gradient, or NULL array
-    struct ggml_tensor **leafs;       // constants, weights and inputs
-    int32_t *use_counts;              // per hash slot: how many nodes read that tensor
+    struct ggml_tensor **nodes;      // results of operations, in evaluation order
+    struct ggml_tensor **grads;      // per hash slot: gradient of that tensor, or NULL array
+    struct ggml_tensor **grad_accs;  // per hash slot: accumulator of that gradient, or NULL array
+    struct ggml_tensor **leafs;      // constants, weights and inputs
+    int32_t *use_counts;             // per hash slot: how many nodes read that tensor
     struct tensor_set visited;
     enum graph_order order;
-    uint64_t uid;                     // changes whenever the content changes; equal uid means same graph
-    uint8_t *cursor;                  // [size] scratch of the walk: next source of each node on its stack
-    char *failure;                    // [GRAPH_FAILURE_SIZE] why the graph cannot be computed, "" if it can
+    uint64_t uid;     // changes whenever the content changes; equal uid means same graph
+    uint8_t *cursor;  // [size] scratch of the walk: next source of each node on its stack
+    char *failure;    // [GRAPH_FAILURE_SIZE] why the graph cannot be computed, "" if it can
 };
 
 #define GRAPH_FAILURE_SIZE 256

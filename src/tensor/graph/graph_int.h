@@ -5,8 +5,8 @@
 
 // A context is a row of objects in one block of memory, each a header with its content behind it.
 struct ggml_object {
-    size_t offs;               // of the content, from the start of the block
-    size_t size;               // of the content, a multiple of GGML_MEM_ALIGN
+    size_t offs;  // of the content, from the start of the block
+    size_t size;  // of the content, a multiple of GGML_MEM_ALIGN
     struct ggml_object *next;
     enum ggml_object_type type;
     char padding[4];

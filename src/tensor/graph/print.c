@@ -42,7 +42,7 @@ void ggml_graph_print(const struct ggml_cgraph *cgraph) {
     print("========================================\n");
 }
 
-// ---- dot ---------------------------------------------------------------------------------------------------------------------
+// ---- dot -----------------------------------------------------------------------------------------------------------------
 
 static void label(FILE *f, const char *text) {
     for (; *text; text++) {
@@ -54,10 +54,11 @@ static void label(FILE *f, const char *text) {
 }
 
 static void dot_tensor(FILE *f, const struct ggml_cgraph *g, const struct ggml_tensor *t, bool leaf) {
-    const char *colour = leaf ? "pink"
-                         : t->flags & GGML_TENSOR_FLAG_PARAM ? "yellow"
+    const char *colour = leaf                                 ? "pink"
+                         : t->flags & GGML_TENSOR_FLAG_PARAM  ? "yellow"
                          : t->flags & GGML_TENSOR_FLAG_OUTPUT ? "lightblue"
-                         : ggml_graph_get_grad(g, t) ? "lightgreen" : "white";
+                         : ggml_graph_get_grad(g, t)          ? "lightgreen"
+                                                              : "white";
     fprintf(f, "  \"%p\" [style=filled; fillcolor=%s; shape=record; label=\"", (const void *) t, colour);
     label(f, t->name);
     fprintf(f, " (%s)|", ggml_type_name(t->type));

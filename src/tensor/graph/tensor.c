@@ -15,7 +15,9 @@ static const _Alignas(16) struct ggml_tensor error_tensor = {
     .name = "error",
 };
 
-struct ggml_tensor *tensor_error(void) { return (struct ggml_tensor *) (uintptr_t) &error_tensor; }
+struct ggml_tensor *tensor_error(void) {
+    return (struct ggml_tensor *) (uintptr_t) &error_tensor;
+}
 
 bool ggml_is_error(const struct ggml_tensor *tensor) { return tensor == &error_tensor; }
 
@@ -96,8 +98,8 @@ struct ggml_tensor *ggml_new_tensor_3d(struct ggml_context *ctx, enum ggml_type 
     return tensor_new(ctx, type, 3, (int64_t[]){ne0, ne1, ne2}, NULL, 0);
 }
 
-struct ggml_tensor *ggml_new_tensor_4d(struct ggml_context *ctx, enum ggml_type type, int64_t ne0, int64_t ne1,
-                                       int64_t ne2, int64_t ne3) {
+struct ggml_tensor *ggml_new_tensor_4d(struct ggml_context *ctx, enum ggml_type type, int64_t ne0, int64_t ne1, int64_t ne2,
+                                       int64_t ne3) {
     return tensor_new(ctx, type, 4, (int64_t[]){ne0, ne1, ne2, ne3}, NULL, 0);
 }
 
@@ -174,8 +176,10 @@ void ggml_set_output(struct ggml_tensor *tensor) { set_flag(tensor, GGML_TENSOR_
 
 void ggml_set_param(struct ggml_tensor *tensor) {
     if (tensor && tensor->op != GGML_OP_NONE) {
-        (void) err_set(ERR_INVALID, "ggml_set_param: %s is the result of %s; only a tensor that no operation writes can be "
-                       "trained", tensor->name, ggml_op_name(tensor->op));
+        (void) err_set(ERR_INVALID,
+                       "ggml_set_param: %s is the result of %s; only a tensor that no operation writes can be "
+                       "trained",
+                       tensor->name, ggml_op_name(tensor->op));
         return;
     }
     set_flag(tensor, GGML_TENSOR_FLAG_PARAM);
@@ -194,7 +198,8 @@ void *ggml_get_data(const struct ggml_tensor *tensor) { return tensor ? tensor->
 
 float *ggml_get_data_f32(const struct ggml_tensor *tensor) {
     if (tensor && tensor->type == GGML_TYPE_F32) return tensor->data;
-    if (tensor) (void) err_set(ERR_INVALID, "ggml_get_data_f32: %s is of type %s", tensor->name, ggml_type_name(tensor->type));
+    if (tensor)
+        (void) err_set(ERR_INVALID, "ggml_get_data_f32: %s is of type %s", tensor->name, ggml_type_name(tensor->type));
     return NULL;
 }
 

@@ -13,8 +13,6 @@ static const char *const names[ISA_COUNT] = {
 #undef ISA_LEVEL
 };
 
-
-
 const char *isa_name(enum isa level) { return (unsigned) level < ISA_COUNT ? names[level] : "unknown"; }
 
 int isa_available(enum isa level) { return (unsigned) level < ISA_COUNT && cpu_has_level(names[level]); }
@@ -36,7 +34,13 @@ static int choose(void) {
     return best;
 }
 
+// A thread that computes with the reference kernels only: 0 or 1 + the level. Initial-exec: one load, also in a shared library.
+static _Thread_local __attribute__((tls_model("initial-exec"))) int here;
+
+void isa_here(int level) { here = level < 0 ? 0 : level + 1; }
+
 enum isa isa_active(void) {
+    if (here) return (enum isa)(here - 1);
     int level = atomic_load_explicit(&global.isa_level, memory_order_relaxed);
     if (level < 0) {
         level = choose();

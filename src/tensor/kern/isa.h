@@ -21,3 +21,5 @@ const char *isa_name(enum isa level);
 int isa_available(enum isa level);
 // For tests: pin the level; returns 0 if the processor lacks it. Not while a graph runs.
 int isa_pin(enum isa level);
+// For this thread alone, until it is called with -1: what a graph that asks for the reference is computed with.
+void isa_here(int level);

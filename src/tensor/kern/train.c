@@ -56,5 +56,5 @@ static void sgd(int64_t n, float *w, const float *g, const float *p) {
     }
 }
 
-const struct kern_train ISA_SYM(kern_train) = {.cross_entropy = cross_entropy, .cross_entropy_back = cross_entropy_back,
-                                               .adamw = adamw, .sgd = sgd};
+const struct kern_train ISA_SYM(kern_train) = {
+    .cross_entropy = cross_entropy, .cross_entropy_back = cross_entropy_back, .adamw = adamw, .sgd = sgd};

@@ -1,11 +1,13 @@
-// Extends a graph by the gradients of its loss: from the last node to the first, each node that matters hands its gradient on
-// to its sources (reverse accumulation). What matters is found in a first pass, from the parameters on.
+// Extends a graph by the gradients of its loss: from the last node to the first, each node that matters hands its gradient
+// on to its sources (reverse accumulation). What matters is found in a first pass, from the parameters on.
 #include "ops/backward.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static size_t slot_of(const struct backward *b, const struct ggml_tensor *t) { return tensor_set_find(&b->graph->visited, t); }
+static size_t slot_of(const struct backward *b, const struct ggml_tensor *t) {
+    return tensor_set_find(&b->graph->visited, t);
+}
 
 struct ggml_tensor *backward_grad(const struct backward *b, const struct ggml_tensor *t) {
     return b->graph->grads[slot_of(b, t)];
@@ -47,8 +49,9 @@ enum err backward_add_part(struct backward *b, struct ggml_tensor *s, struct ggm
         sum = ggml_fill(b->ctx, zero, 0.0f);
     }
     const bool in_place = b->graph->grad_accs[slot] != NULL;
-    return store(b, s, in_place ? ggml_acc_inplace(b->ctx, sum, grad, nb1, nb2, nb3, offset)
-                                : ggml_acc(b->ctx, sum, grad, nb1, nb2, nb3, offset));
+    return store(b, s,
+                 in_place ? ggml_acc_inplace(b->ctx, sum, grad, nb1, nb2, nb3, offset)
+                          : ggml_acc(b->ctx, sum, grad, nb1, nb2, nb3, offset));
 }
 
 // grad [n, r, m] summed over r, as [n, m].
@@ -58,7 +61,8 @@ static struct ggml_tensor *sum_middle(struct ggml_context *ctx, struct ggml_tens
     return ggml_repeat_back(ctx, x, ggml_new_tensor_2d(ctx, GGML_TYPE_F32, n, m));
 }
 
-struct ggml_tensor *backward_unbroadcast(struct ggml_context *ctx, struct ggml_tensor *grad, const struct ggml_tensor *like) {
+struct ggml_tensor *backward_unbroadcast(struct ggml_context *ctx, struct ggml_tensor *grad,
+                                         const struct ggml_tensor *like) {
     if (ggml_is_error(grad) || ggml_are_same_shape(grad, like)) return grad;
     const int64_t n = grad->ne[0] * grad->ne[1], r2 = grad->ne[2] / like->ne[2], r3 = grad->ne[3] / like->ne[3];
     const int64_t n3 = grad->ne[3];
@@ -88,8 +92,8 @@ static bool passes_nothing(const struct ggml_tensor *t, int k) {
         case GGML_OP_COUNT_EQUAL: return true;
         case GGML_OP_UNARY: {
             const enum ggml_unary_op f = (enum ggml_unary_op) tensor_param_i32(t, 0);
-            return f == GGML_UNARY_OP_SGN || f == GGML_UNARY_OP_STEP || f == GGML_UNARY_OP_FLOOR || f == GGML_UNARY_OP_CEIL ||
-                   f == GGML_UNARY_OP_ROUND || f == GGML_UNARY_OP_TRUNC;
+            return f == GGML_UNARY_OP_SGN || f == GGML_UNARY_OP_STEP || f == GGML_UNARY_OP_FLOOR ||
+                   f == GGML_UNARY_OP_CEIL || f == GGML_UNARY_OP_ROUND || f == GGML_UNARY_OP_TRUNC;
         }
         default: return false;
     }
@@ -102,8 +106,8 @@ static bool is_view_op(const struct ggml_tensor *t) {
 
 static enum err check_source(const struct ggml_tensor *t, const struct ggml_tensor *s) {
     if (s->type == GGML_TYPE_F32 || s->type == GGML_TYPE_F16 || s->type == GGML_TYPE_BF16) return ERR_OK;
-    return err_set(ERR_UNSUPPORTED, "gradient of %s (%s): its source %s is of type %s; F32, F16 and BF16 have gradients", t->name,
-                   ggml_op_desc(t), s->name, ggml_type_name(s->type));
+    return err_set(ERR_UNSUPPORTED, "gradient of %s (%s): its source %s is of type %s; F32, F16 and BF16 have gradients",
+                   t->name, ggml_op_desc(t), s->name, ggml_type_name(s->type));
 }
 
 // Whether node t needs a gradient, given which of the nodes before it do.
@@ -116,8 +120,10 @@ static enum err node_needs(const struct backward *b, const struct ggml_tensor *t
         *needs = true;
     }
     if (*needs && t->view_src && !is_view_op(t)) {
-        return err_set(ERR_UNSUPPORTED, "gradient of %s (%s): an operation in place destroys what its gradient needs; use the plain "
-                       "operation", t->name, ggml_op_desc(t));
+        return err_set(ERR_UNSUPPORTED,
+                       "gradient of %s (%s): an operation in place destroys what its gradient needs; use the plain "
+                       "operation",
+                       t->name, ggml_op_desc(t));
     }
     return ERR_OK;
 }

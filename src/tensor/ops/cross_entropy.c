@@ -41,7 +41,8 @@ static float row_loss(const struct ggml_tensor *a, const struct ggml_tensor *b, 
 static void run(struct task *k, struct ggml_tensor *t) {
     const struct ggml_tensor *a = t->src[0], *b = t->src[1];
     float *losses = k->work;
-    float *buf = (float *) (void *) ((char *) k->work + losses_bytes(a) + row_scratch_bytes(a->ne[0], 3, 1) * (size_t) k->ith);
+    float *buf =
+        (float *) (void *) ((char *) k->work + losses_bytes(a) + row_scratch_bytes(a->ne[0], 3, 1) * (size_t) k->ith);
     const int64_t n_rows = ggml_nrows(a);
     int64_t r0, r1;
     task_range(k, n_rows, &r0, &r1);
@@ -50,7 +51,7 @@ static void run(struct task *k, struct ggml_tensor *t) {
     if (k->ith == 0) *(float *) t->data = kern_norm()->sum(n_rows, losses) / (float) n_rows;
 }
 
-// ---- CROSS_ENTROPY_LOSS_BACK: src[0] the gradient of the loss [1], src[1] logits, src[2] labels ---------------------------
+// ---- CROSS_ENTROPY_LOSS_BACK: src[0] the gradient of the loss [1], src[1] logits, src[2] labels --------------------------
 
 static enum err infer_back(const struct ggml_tensor *t, struct op_shape *shape) {
     TRY(check_type(t, 0, GGML_TYPE_F32));
@@ -100,9 +101,20 @@ struct ggml_tensor *ggml_cross_entropy_loss_back(struct ggml_context *ctx, struc
     return op_build(ctx, GGML_OP_CROSS_ENTROPY_LOSS_BACK, false, NULL, 0, (struct ggml_tensor *[]){a, b, c}, 3);
 }
 
-const struct op op_cross_entropy_loss = {.id = GGML_OP_CROSS_ENTROPY_LOSS, .name = "CROSS_ENTROPY_LOSS",
-                                         .symbol = "cross_entropy_loss(x,y)", .n_src = 2, .infer = infer, .scratch = scratch,
-                                         .run = run, .threads = threads, .backward = backward};
-const struct op op_cross_entropy_loss_back = {.id = GGML_OP_CROSS_ENTROPY_LOSS_BACK, .name = "CROSS_ENTROPY_LOSS_BACK",
-                                              .symbol = "cross_entropy_loss_back(x,y)", .n_src = 3, .infer = infer_back,
-                                              .scratch = scratch_back, .run = run_back, .threads = threads_back};
+const struct op op_cross_entropy_loss = {.id = GGML_OP_CROSS_ENTROPY_LOSS,
+                                         .name = "CROSS_ENTROPY_LOSS",
+                                         .symbol = "cross_entropy_loss(x,y)",
+                                         .n_src = 2,
+                                         .infer = infer,
+                                         .scratch = scratch,
+                                         .run = run,
+                                         .threads = threads,
+                                         .backward = backward};
+const struct op op_cross_entropy_loss_back = {.id = GGML_OP_CROSS_ENTROPY_LOSS_BACK,
+                                              .name = "CROSS_ENTROPY_LOSS_BACK",
+                                              .symbol = "cross_entropy_loss_back(x,y)",
+                                              .n_src = 3,
+                                              .infer = infer_back,
+                                              .scratch = scratch_back,
+                                              .run = run_back,
+                                              .threads = threads_back};

@@ -12,7 +12,8 @@ static enum err check(const struct ggml_tensor *t, int n_like, int64_t n_params)
     for (int i = 0; i < n_like; i++) {
         TRY(check_type(t, i, GGML_TYPE_F32));
         if (i > 0) TRY(check_same_shape(t, 0, i));
-        if (!ggml_is_contiguous_rows(t->src[i])) return err_set(ERR_INVALID, "%s: source %d has rows with gaps", op_what(t), i);
+        if (!ggml_is_contiguous_rows(t->src[i]))
+            return err_set(ERR_INVALID, "%s: source %d has rows with gaps", op_what(t), i);
     }
     const struct ggml_tensor *p = t->src[n_like];
     TRY(check_type(t, n_like, GGML_TYPE_F32));
@@ -60,7 +61,17 @@ struct ggml_tensor *ggml_opt_step_sgd(struct ggml_context *ctx, struct ggml_tens
     return op_build(ctx, GGML_OP_OPT_STEP_SGD, true, NULL, 0, (struct ggml_tensor *[]){a, grad, sgd_params}, 3);
 }
 
-const struct op op_opt_step_adamw = {.id = GGML_OP_OPT_STEP_ADAMW, .name = "OPT_STEP_ADAMW", .symbol = "adamw(x)", .n_src = 5,
-                                     .infer = infer_adamw, .run = run_adamw, .threads = row_threads_map};
-const struct op op_opt_step_sgd = {.id = GGML_OP_OPT_STEP_SGD, .name = "OPT_STEP_SGD", .symbol = "sgd(x)", .n_src = 3,
-                                   .infer = infer_sgd, .run = run_sgd, .threads = row_threads_map};
+const struct op op_opt_step_adamw = {.id = GGML_OP_OPT_STEP_ADAMW,
+                                     .name = "OPT_STEP_ADAMW",
+                                     .symbol = "adamw(x)",
+                                     .n_src = 5,
+                                     .infer = infer_adamw,
+                                     .run = run_adamw,
+                                     .threads = row_threads_map};
+const struct op op_opt_step_sgd = {.id = GGML_OP_OPT_STEP_SGD,
+                                   .name = "OPT_STEP_SGD",
+                                   .symbol = "sgd(x)",
+                                   .n_src = 3,
+                                   .infer = infer_sgd,
+                                   .run = run_sgd,
+                                   .threads = row_threads_map};

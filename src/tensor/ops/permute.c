@@ -20,7 +20,8 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     return ERR_OK;
 }
 
-struct ggml_tensor *ggml_permute(struct ggml_context *ctx, struct ggml_tensor *a, int axis0, int axis1, int axis2, int axis3) {
+struct ggml_tensor *ggml_permute(struct ggml_context *ctx, struct ggml_tensor *a, int axis0, int axis1, int axis2,
+                                 int axis3) {
     const int32_t axis[GGML_MAX_DIMS] = {axis0, axis1, axis2, axis3};
     if (check(axis) != ERR_OK) return tensor_error();
     struct ggml_tensor *t = ggml_view_tensor(ctx, a);
@@ -43,5 +44,10 @@ static enum err backward(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, t->src[0], ggml_permute(b->ctx, backward_grad(b, t), from[0], from[1], from[2], from[3]));
 }
 
-const struct op op_permute = {.id = GGML_OP_PERMUTE, .name = "PERMUTE", .symbol = "permute(x)", .n_src = 1, .flags = OP_VIEW,
-                              .infer = infer, .backward = backward};
+const struct op op_permute = {.id = GGML_OP_PERMUTE,
+                              .name = "PERMUTE",
+                              .symbol = "permute(x)",
+                              .n_src = 1,
+                              .flags = OP_VIEW,
+                              .infer = infer,
+                              .backward = backward};

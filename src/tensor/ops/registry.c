@@ -96,13 +96,15 @@ static enum err fill(struct ggml_tensor *t, const struct op *op, const int32_t *
 // A result written over a tensor must have its type and shape.
 static enum err check_over(const struct ggml_tensor *t, const struct ggml_tensor *a, const struct op_shape *shape) {
     if (a->type == shape->type && memcmp(a->ne, shape->ne, sizeof a->ne) == 0) return ERR_OK;
-    return err_set(ERR_INVALID, "%s in place: the result %s [%lld, %lld, %lld, %lld] differs from the tensor it is written over",
+    return err_set(ERR_INVALID,
+                   "%s in place: the result %s [%lld, %lld, %lld, %lld] differs from the tensor it is written over",
                    ggml_op_name(t->op), ggml_type_name(shape->type), (long long) shape->ne[0], (long long) shape->ne[1],
                    (long long) shape->ne[2], (long long) shape->ne[3]);
 }
 
-struct ggml_tensor *op_build_as(struct ggml_context *ctx, enum ggml_op id, const struct op_shape *want, struct ggml_tensor *over,
-                                const int32_t *params, int n_params, struct ggml_tensor **src, int n_src) {
+struct ggml_tensor *op_build_as(struct ggml_context *ctx, enum ggml_op id, const struct op_shape *want,
+                                struct ggml_tensor *over, const int32_t *params, int n_params, struct ggml_tensor **src,
+                                int n_src) {
     for (int i = 0; i < n_src; i++) {
         if (src[i] && ggml_is_error(src[i])) return src[i];
     }
@@ -120,7 +122,8 @@ struct ggml_tensor *op_build_as(struct ggml_context *ctx, enum ggml_op id, const
     if (fill(&head, op, params, n_params, src, n_src) != ERR_OK || op->infer(&head, &shape) != ERR_OK) return tensor_error();
     if (over && check_over(&head, over, &shape) != ERR_OK) return tensor_error();
 
-    struct ggml_tensor *t = over ? ggml_view_tensor(ctx, over) : tensor_new(ctx, shape.type, GGML_MAX_DIMS, shape.ne, NULL, 0);
+    struct ggml_tensor *t =
+        over ? ggml_view_tensor(ctx, over) : tensor_new(ctx, shape.type, GGML_MAX_DIMS, shape.ne, NULL, 0);
     if (ggml_is_error(t)) return t;
     t->op = id;
     memcpy(t->op_params, head.op_params, sizeof t->op_params);

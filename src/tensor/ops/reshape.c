@@ -68,5 +68,10 @@ static enum err backward(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, t->src[0], ggml_reshape(b->ctx, backward_grad(b, t), t->src[0]));
 }
 
-const struct op op_reshape = {.id = GGML_OP_RESHAPE, .name = "RESHAPE", .symbol = "reshape(x)", .n_src = 1, .flags = OP_VIEW,
-                              .infer = infer, .backward = backward};
+const struct op op_reshape = {.id = GGML_OP_RESHAPE,
+                              .name = "RESHAPE",
+                              .symbol = "reshape(x)",
+                              .n_src = 1,
+                              .flags = OP_VIEW,
+                              .infer = infer,
+                              .backward = backward};

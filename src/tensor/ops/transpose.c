@@ -28,5 +28,10 @@ static enum err backward(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, t->src[0], ggml_transpose(b->ctx, backward_grad(b, t)));
 }
 
-const struct op op_transpose = {.id = GGML_OP_TRANSPOSE, .name = "TRANSPOSE", .symbol = "transpose(x)", .n_src = 1,
-                                .flags = OP_VIEW, .infer = infer, .backward = backward};
+const struct op op_transpose = {.id = GGML_OP_TRANSPOSE,
+                                .name = "TRANSPOSE",
+                                .symbol = "transpose(x)",
+                                .n_src = 1,
+                                .flags = OP_VIEW,
+                                .infer = infer,
+                                .backward = backward};

@@ -20,8 +20,8 @@ static enum err check_node(const struct ggml_tensor *t, int i) {
     bool same = shape.type == t->type;
     for (int d = 0; d < GGML_MAX_DIMS; d++) same &= shape.ne[d] == t->ne[d];
     if (same) return ERR_OK;
-    return err_set(ERR_INVALID, "node %d (%s): is %s [%lld, %lld, %lld, %lld], its sources give %s [%lld, %lld, %lld, %lld]", i,
-                   ggml_op_name(t->op), ggml_type_name(t->type), (long long) t->ne[0], (long long) t->ne[1],
+    return err_set(ERR_INVALID, "node %d (%s): is %s [%lld, %lld, %lld, %lld], its sources give %s [%lld, %lld, %lld, %lld]",
+                   i, ggml_op_name(t->op), ggml_type_name(t->type), (long long) t->ne[0], (long long) t->ne[1],
                    (long long) t->ne[2], (long long) t->ne[3], ggml_type_name(shape.type), (long long) shape.ne[0],
                    (long long) shape.ne[1], (long long) shape.ne[2], (long long) shape.ne[3]);
 }

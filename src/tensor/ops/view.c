@@ -13,8 +13,8 @@ static enum err check_window(const struct ggml_tensor *t) {
     }
     for (int i = 1; i < GGML_MAX_DIMS; i++) {
         if (t->ne[i] > 1 && t->nb[i] % size != 0) {
-            return err_set(ERR_INVALID, "view: stride nb[%d] = %zu is not a whole number of elements of type %s (%zu bytes)", i,
-                           t->nb[i], ggml_type_name(t->type), size);
+            return err_set(ERR_INVALID, "view: stride nb[%d] = %zu is not a whole number of elements of type %s (%zu bytes)",
+                           i, t->nb[i], ggml_type_name(t->type), size);
         }
     }
     if (t->view_offs > root || bytes > root - t->view_offs) {
@@ -49,8 +49,8 @@ static struct ggml_tensor *view(struct ggml_context *ctx, struct ggml_tensor *a,
     head.nb[0] = ggml_type_size(a->type);
     for (int i = 0; i < n_dims; i++) head.ne[i] = ne[i];
     for (int i = 1; i < GGML_MAX_DIMS; i++) {
-        const size_t packed = i == 1 ? head.nb[0] * (size_t) (head.ne[0] / ggml_blck_size(a->type))
-                                     : head.nb[i - 1] * (size_t) head.ne[i - 1];
+        const size_t packed =
+            i == 1 ? head.nb[0] * (size_t) (head.ne[0] / ggml_blck_size(a->type)) : head.nb[i - 1] * (size_t) head.ne[i - 1];
         head.nb[i] = nb && i < n_dims ? nb[i - 1] : packed;
     }
     for (int i = 0; i < n_dims; i++) {
@@ -91,8 +91,8 @@ struct ggml_tensor *ggml_view_4d(struct ggml_context *ctx, struct ggml_tensor *a
     return view(ctx, a, 4, (int64_t[]){ne0, ne1, ne2, ne3}, (size_t[]){nb1, nb2, nb3}, offset);
 }
 
-// The gradient goes straight to the tensor that owns the memory, whose layout the strides and the offset are of; where that takes
-// no part (the source is a copy into it), to the source if it lies in one piece.
+// The gradient goes straight to the tensor that owns the memory, whose layout the strides and the offset are of; where that
+// takes no part (the source is a copy into it), to the source if it lies in one piece.
 static enum err backward(struct backward *b, struct ggml_tensor *t) {
     struct ggml_tensor *to = t->view_src, *a = t->src[0];
     size_t offset = t->view_offs;
@@ -105,10 +105,16 @@ static enum err backward(struct backward *b, struct ggml_tensor *t) {
     if (backward_wants(b, to) && !twice && to->type == GGML_TYPE_F32) {
         return backward_add_part(b, to, backward_grad(b, t), t->nb[1], t->nb[2], t->nb[3], offset);
     }
-    return err_set(ERR_UNSUPPORTED, "gradient of %s: %s", t->name, twice ? "the view shows elements more than once"
+    return err_set(ERR_UNSUPPORTED, "gradient of %s: %s", t->name,
+                   twice                       ? "the view shows elements more than once"
                    : to->type != GGML_TYPE_F32 ? "views into tensors that are not F32 have none; cast first"
-                   : "the tensor that it is a view of takes no part in the graph");
+                                               : "the tensor that it is a view of takes no part in the graph");
 }
 
-const struct op op_view = {.id = GGML_OP_VIEW, .name = "VIEW", .symbol = "view(x)", .n_src = 1, .flags = OP_VIEW,
-                           .infer = infer, .backward = backward};
+const struct op op_view = {.id = GGML_OP_VIEW,
+                           .name = "VIEW",
+                           .symbol = "view(x)",
+                           .n_src = 1,
+                           .flags = OP_VIEW,
+                           .infer = infer,
+                           .backward = backward};

@@ -7,8 +7,8 @@
 
 static int64_t batch_size(const struct ggml_opt_context *c) { return c->params.inputs ? c->params.inputs->ne[1] : 0; }
 
-static void batches(struct ggml_opt_context *c, ggml_opt_dataset_t dataset, ggml_opt_result_t result, bool train, int64_t first,
-                    int64_t last, ggml_opt_epoch_callback callback) {
+static void batches(struct ggml_opt_context *c, ggml_opt_dataset_t dataset, ggml_opt_result_t result, bool train,
+                    int64_t first, int64_t last, ggml_opt_epoch_callback callback) {
     const int64_t start = ggml_time_us();
     for (int64_t i = first; i < last && !c->failed; i++) {
         ggml_opt_alloc(c, train);
@@ -26,8 +26,9 @@ void ggml_opt_epoch(ggml_opt_context_t opt_ctx, ggml_opt_dataset_t dataset, ggml
     const int64_t n = batch_size(opt_ctx), ndata = dataset->ndata;
     const int64_t split = idata_split < 0 ? ndata : idata_split;
     if (!opt_ctx->static_graphs || n < 1 || ndata % n != 0 || split % n != 0 || split > ndata) {
-        (void) err_set(ERR_INVALID, "ggml_opt_epoch: %lld datapoints, split at %lld, in batches of %lld%s", (long long) ndata,
-                       (long long) split, (long long) n, opt_ctx->static_graphs ? "" : "; static graphs are needed");
+        (void) err_set(ERR_INVALID, "ggml_opt_epoch: %lld datapoints, split at %lld, in batches of %lld%s",
+                       (long long) ndata, (long long) split, (long long) n,
+                       opt_ctx->static_graphs ? "" : "; static graphs are needed");
         return;
     }
     batches(opt_ctx, dataset, result_train, true, 0, split / n, callback_train);
@@ -56,7 +57,8 @@ void ggml_opt_epoch_callback_progress_bar(bool train, ggml_opt_context_t opt_ctx
     }
     ggml_log_write(GGML_LOG_LEVEL_NONE, "%s: [%s] data=%07lld/%07lld loss=%.5f±%.5f acc=%.2f±%.2f%% t=%s ETA=%s \r",
                    train ? "train" : "val", bar, (long long) (ibatch * batch_size(opt_ctx)),
-                   (long long) (ibatch_max * batch_size(opt_ctx)), loss, loss_unc, 100 * accuracy, 100 * accuracy_unc, spent, left);
+                   (long long) (ibatch_max * batch_size(opt_ctx)), loss, loss_unc, 100 * accuracy, 100 * accuracy_unc, spent,
+                   left);
     if (ibatch == ibatch_max) ggml_log_write(GGML_LOG_LEVEL_NONE, "\n");
 }
 

@@ -9,7 +9,7 @@ static bool fails(struct ggml_opt_context *c) {
     return false;
 }
 
-// ---- the loss ---------------------------------------------------------------------------------------------------------------
+// ---- the loss ------------------------------------------------------------------------------------------------------------
 
 static struct ggml_tensor *like_outputs(struct ggml_opt_context *c, struct ggml_context *ctx) {
     struct ggml_tensor *labels = ggml_dup_tensor(ctx, c->params.outputs);
@@ -33,12 +33,8 @@ static bool add_loss(struct ggml_opt_context *c, struct ggml_context *ctx) {
     c->labels = c->pred = c->ncorrect = NULL;
     c->loss_per_datapoint = c->params.loss_type != GGML_OPT_LOSS_TYPE_SUM;
     switch (c->params.loss_type) {
-        case GGML_OPT_LOSS_TYPE_MEAN:
-            loss = ggml_scale(ctx, ggml_sum(ctx, out), per_element);
-            break;
-        case GGML_OPT_LOSS_TYPE_SUM:
-            loss = ggml_sum(ctx, out);
-            break;
+        case GGML_OPT_LOSS_TYPE_MEAN: loss = ggml_scale(ctx, ggml_sum(ctx, out), per_element); break;
+        case GGML_OPT_LOSS_TYPE_SUM: loss = ggml_sum(ctx, out); break;
         case GGML_OPT_LOSS_TYPE_CROSS_ENTROPY:
             c->labels = like_outputs(c, ctx);
             loss = ggml_cross_entropy_loss(ctx, out, c->labels);
@@ -61,7 +57,7 @@ static bool add_loss(struct ggml_opt_context *c, struct ggml_context *ctx) {
     return !c->gf->failure[0] || fails(c);
 }
 
-// ---- what outlives a graph ------------------------------------------------------------------------------------------------------
+// ---- what outlives a graph -----------------------------------------------------------------------------------------------
 
 static bool make_context(struct ggml_opt_context *c) {
     int n_param = 0;
@@ -75,8 +71,8 @@ static bool make_context(struct ggml_opt_context *c) {
 static bool make_arrays(struct ggml_opt_context *c) {
     if (c->grad_accs) {
         if (c->n_nodes == c->gf->n_nodes) return true;
-        (void) err_set(ERR_INVALID, "ggml_opt: the graph has %d nodes, the first one had %d; they must be alike", c->gf->n_nodes,
-                       c->n_nodes);
+        (void) err_set(ERR_INVALID, "ggml_opt: the graph has %d nodes, the first one had %d; they must be alike",
+                       c->gf->n_nodes, c->n_nodes);
         return fails(c);
     }
     const bool steps = c->params.build_type == GGML_OPT_BUILD_TYPE_OPT;
@@ -110,13 +106,14 @@ static bool make_arrays(struct ggml_opt_context *c) {
 // Gives memory to the static tensors on the scheduler's first device.
 static bool allocate(struct ggml_opt_context *c) {
     if (c->buf_static || !ggml_get_first_tensor(c->ctx_static)) return true;
-    c->buf_static = ggml_backend_alloc_ctx_tensors(c->ctx_static, ggml_backend_sched_get_backend(c->params.backend_sched, 0));
+    c->buf_static =
+        ggml_backend_alloc_ctx_tensors(c->ctx_static, ggml_backend_sched_get_backend(c->params.backend_sched, 0));
     if (!c->buf_static) return fails(c);
     ggml_backend_buffer_clear(c->buf_static, 0);
     return true;
 }
 
-// ---- the optimizer's steps -------------------------------------------------------------------------------------------------------
+// ---- the optimizer's steps -----------------------------------------------------------------------------------------------
 
 static struct ggml_tensor *step_of(struct ggml_opt_context *c, int i, struct ggml_tensor *grad) {
     struct ggml_context *ctx = c->params.ctx_compute;
@@ -129,8 +126,8 @@ static bool add_steps(struct ggml_opt_context *c) {
     c->gb_opt = ggml_graph_dup(c->params.ctx_compute, c->gb_grad, true);
     if (!c->gb_opt) return fails(c);
     if (!c->step_params) {
-        c->step_params = ggml_new_tensor_1d(c->ctx_static, GGML_TYPE_F32,
-                                            c->params.optimizer == GGML_OPT_OPTIMIZER_TYPE_SGD ? 2 : 7);
+        c->step_params =
+            ggml_new_tensor_1d(c->ctx_static, GGML_TYPE_F32, c->params.optimizer == GGML_OPT_OPTIMIZER_TYPE_SGD ? 2 : 7);
         ggml_set_input(c->step_params);
         ggml_set_name(c->step_params, "optimizer parameters");
     }

@@ -34,8 +34,10 @@ const char *ggml_opt_optimizer_name(enum ggml_opt_optimizer_type type) {
 }
 
 static enum err check(const struct ggml_opt_params *p) {
-    if (!p->backend_sched || !p->get_opt_pars) return err_set(ERR_INVALID, "ggml_opt_init: no scheduler or no optimizer parameters");
-    if (p->opt_period < 1) return err_set(ERR_INVALID, "ggml_opt_init: opt_period is %d, at least 1 is needed", (int) p->opt_period);
+    if (!p->backend_sched || !p->get_opt_pars)
+        return err_set(ERR_INVALID, "ggml_opt_init: no scheduler or no optimizer parameters");
+    if (p->opt_period < 1)
+        return err_set(ERR_INVALID, "ggml_opt_init: opt_period is %d, at least 1 is needed", (int) p->opt_period);
     if ((unsigned) p->optimizer >= GGML_OPT_OPTIMIZER_TYPE_COUNT) {
         return err_set(ERR_INVALID, "ggml_opt_init: there is no optimizer %d", (int) p->optimizer);
     }
@@ -96,26 +98,41 @@ void ggml_opt_reset(ggml_opt_context_t opt_ctx, bool optimizer) {
 }
 
 bool ggml_opt_static_graphs(ggml_opt_context_t opt_ctx) { return opt_ctx->static_graphs; }
-struct ggml_tensor *ggml_opt_inputs(ggml_opt_context_t opt_ctx) { return opt_ctx->params.inputs; }
-struct ggml_tensor *ggml_opt_outputs(ggml_opt_context_t opt_ctx) { return opt_ctx->params.outputs; }
-struct ggml_tensor *ggml_opt_labels(ggml_opt_context_t opt_ctx) { return opt_ctx->labels; }
-struct ggml_tensor *ggml_opt_loss(ggml_opt_context_t opt_ctx) { return opt_ctx->loss; }
-struct ggml_tensor *ggml_opt_pred(ggml_opt_context_t opt_ctx) { return opt_ctx->pred; }
-struct ggml_tensor *ggml_opt_ncorrect(ggml_opt_context_t opt_ctx) { return opt_ctx->ncorrect; }
-enum ggml_opt_optimizer_type ggml_opt_context_optimizer_type(ggml_opt_context_t opt_ctx) { return opt_ctx->params.optimizer; }
+struct ggml_tensor *ggml_opt_inputs(ggml_opt_context_t opt_ctx) {
+    return opt_ctx->params.inputs;
+}
+struct ggml_tensor *ggml_opt_outputs(ggml_opt_context_t opt_ctx) {
+    return opt_ctx->params.outputs;
+}
+struct ggml_tensor *ggml_opt_labels(ggml_opt_context_t opt_ctx) {
+    return opt_ctx->labels;
+}
+struct ggml_tensor *ggml_opt_loss(ggml_opt_context_t opt_ctx) {
+    return opt_ctx->loss;
+}
+struct ggml_tensor *ggml_opt_pred(ggml_opt_context_t opt_ctx) {
+    return opt_ctx->pred;
+}
+struct ggml_tensor *ggml_opt_ncorrect(ggml_opt_context_t opt_ctx) {
+    return opt_ctx->ncorrect;
+}
+enum ggml_opt_optimizer_type ggml_opt_context_optimizer_type(ggml_opt_context_t opt_ctx) {
+    return opt_ctx->params.optimizer;
+}
 
 struct ggml_tensor *ggml_opt_grad_acc(ggml_opt_context_t opt_ctx, struct ggml_tensor *node) {
     return ggml_graph_get_grad_acc(opt_ctx->gb_opt ? opt_ctx->gb_opt : opt_ctx->gb_grad, node);
 }
 
-// ---- alloc ----------------------------------------------------------------------------------------------------------------------
+// ---- alloc ---------------------------------------------------------------------------------------------------------------
 
 void ggml_opt_prepare_alloc(ggml_opt_context_t opt_ctx, struct ggml_context *ctx_compute, struct ggml_cgraph *gf,
                             struct ggml_tensor *inputs, struct ggml_tensor *outputs) {
     if (!opt_ctx) return;
     if (opt_ctx->static_graphs || !ctx_compute || !gf || !inputs || !outputs) {
-        (void) err_set(ERR_INVALID, "ggml_opt_prepare_alloc: %s", opt_ctx->static_graphs
-                       ? "the context has graphs of its own" : "a context, a graph, inputs and outputs are needed");
+        (void) err_set(ERR_INVALID, "ggml_opt_prepare_alloc: %s",
+                       opt_ctx->static_graphs ? "the context has graphs of its own"
+                                              : "a context, a graph, inputs and outputs are needed");
         opt_ctx->failed = true;
         return;
     }
@@ -133,8 +150,8 @@ static struct ggml_tensor *mapped(const struct ggml_cgraph *g, struct ggml_tenso
 }
 
 // A tensor like t, with the same memory if t has some, reading the copies of t's sources.
-static struct ggml_tensor *copy_tensor(struct ggml_context *ctx, const struct ggml_cgraph *g, struct ggml_tensor *const *copies,
-                                       const struct ggml_tensor *t) {
+static struct ggml_tensor *copy_tensor(struct ggml_context *ctx, const struct ggml_cgraph *g,
+                                       struct ggml_tensor *const *copies, const struct ggml_tensor *t) {
     struct ggml_tensor *copy = ggml_new_tensor(ctx, t->type, GGML_MAX_DIMS, t->ne);
     if (ggml_is_error(copy)) return copy;
     *copy = *t;
@@ -201,7 +218,7 @@ void ggml_opt_alloc(ggml_opt_context_t opt_ctx, bool backward) {
     c->eval_ready = true;
 }
 
-// ---- eval -----------------------------------------------------------------------------------------------------------------------
+// ---- eval ----------------------------------------------------------------------------------------------------------------
 
 static void set_step_params(struct ggml_opt_context *c) {
     const struct ggml_opt_optimizer_params p = c->params.get_opt_pars(c->params.get_opt_pars_ud);
@@ -211,8 +228,13 @@ static void set_step_params(struct ggml_opt_context *c) {
     }
     const double t = (double) c->iter;
     const float v[7] = {
-        p.adamw.alpha, p.adamw.beta1, p.adamw.beta2, p.adamw.eps, p.adamw.wd,
-        (float) (1.0 / (1.0 - pow((double) p.adamw.beta1, t))), (float) (1.0 / (1.0 - pow((double) p.adamw.beta2, t))),
+        p.adamw.alpha,
+        p.adamw.beta1,
+        p.adamw.beta2,
+        p.adamw.eps,
+        p.adamw.wd,
+        (float) (1.0 / (1.0 - pow((double) p.adamw.beta1, t))),
+        (float) (1.0 / (1.0 - pow((double) p.adamw.beta2, t))),
     };
     ggml_backend_tensor_set(c->step_params, v, 0, sizeof v);
 }

@@ -8,19 +8,18 @@ static void test_rule(void **state) {
         struct cpu_topology machine;
         int threads;
     } rows[] = {
-        {{16, 8, 0}, 8},       // 8 cores with two threads each
-        {{20, 8, 0}, 8},       // 8 performance and 12 efficiency cores
-        {{20, 6, 0}, 6},       // 6 performance cores with two threads each, 8 efficiency cores
-        {{1, 1, 0}, 1},        // one core
-        {{256, 256, 0}, 256},  // many
-        {{8, 8, 1.5}, 1},      // a quota is rounded down ...
-        {{8, 8, 0.3}, 1},      // ... but not to nothing
-        {{8, 8, 3.9}, 3},
-        {{8, 8, 100}, 8},      // a quota above the machine
-        {{1, 8, 0}, 1},        // affinity narrower than the cores
-        {{0, 0, 0}, 1},        // nothing known
-        {{4, 0, 0}, 4},        // cores unknown
-        {{2, 2, -1}, 2},       // "no limit" in v1's spelling
+        {{16, 8, 0}, 8},                         // 8 cores with two threads each
+        {{20, 8, 0}, 8},                         // 8 performance and 12 efficiency cores
+        {{20, 6, 0}, 6},                         // 6 performance cores with two threads each, 8 efficiency cores
+        {{1, 1, 0}, 1},                          // one core
+        {{256, 256, 0}, 256},                    // many
+        {{8, 8, 1.5}, 1},                        // a quota is rounded down ...
+        {{8, 8, 0.3}, 1},                        // ... but not to nothing
+        {{8, 8, 3.9}, 3},     {{8, 8, 100}, 8},  // a quota above the machine
+        {{1, 8, 0}, 1},                          // affinity narrower than the cores
+        {{0, 0, 0}, 1},                          // nothing known
+        {{4, 0, 0}, 4},                          // cores unknown
+        {{2, 2, -1}, 2},                         // "no limit" in v1's spelling
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_int_equal(cpu_threads_for(&rows[i].machine), rows[i].threads);
@@ -163,9 +162,10 @@ static void test_levels(void **state) {
 int main(void) {
 #define MACHINE(f) cmocka_unit_test_setup_teardown(f, machine_begin, machine_end)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rule), MACHINE(test_smt), MACHINE(test_hybrid_intel), MACHINE(test_capacities),
-        MACHINE(test_cgroup_v2), MACHINE(test_cgroup_of_a_container), MACHINE(test_cgroup_v1), MACHINE(test_empty_root),
-        cmocka_unit_test(test_this_machine), cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_rule),   MACHINE(test_smt),        MACHINE(test_hybrid_intel),
+        MACHINE(test_capacities),      MACHINE(test_cgroup_v2),  MACHINE(test_cgroup_of_a_container),
+        MACHINE(test_cgroup_v1),       MACHINE(test_empty_root), cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,7 +127,7 @@ static void test_modes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record),   cmocka_unit_test(test_threads), cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_record),        cmocka_unit_test(test_threads), cmocka_unit_test(test_long_text),
         cmocka_unit_test(test_log_long_line), cmocka_unit_test(test_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,10 @@ static void test_map(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena), cmocka_unit_test(test_array), cmocka_unit_test(test_str), cmocka_unit_test(test_map),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_array),
+        cmocka_unit_test(test_str),
+        cmocka_unit_test(test_map),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

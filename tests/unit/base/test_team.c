@@ -138,8 +138,8 @@ static void test_orphan(void **state) {
 static void test_masks(void **state) {
     (void) state;
     bool mask[GGML_MAX_N_THREADS] = {true};
-    struct team *t = team_new(&(struct team_params){.n_threads = 3, .cpumask = mask, .strict_cpu = true,
-                                                    .priority = GGML_SCHED_PRIO_REALTIME});
+    struct team *t = team_new(
+        &(struct team_params){.n_threads = 3, .cpumask = mask, .strict_cpu = true, .priority = GGML_SCHED_PRIO_REALTIME});
     assert_non_null(t);
     struct job j = {.n = 3};
     team_run(t, 3, mark, &j);
@@ -165,9 +165,13 @@ static void test_parallel(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_everyone_once), cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_more_threads_than_processors), cmocka_unit_test(test_idle_threads_sleep),
-        cmocka_unit_test(test_grow), cmocka_unit_test(test_orphan), cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_everyone_once),
+        cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_more_threads_than_processors),
+        cmocka_unit_test(test_idle_threads_sleep),
+        cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_orphan),
+        cmocka_unit_test(test_masks),
         cmocka_unit_test(test_parallel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

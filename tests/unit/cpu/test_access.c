@@ -80,6 +80,7 @@ static void test_outside(void **state) {
 
 int main(void) {
 #define WITH_CONTEXT(f) cmocka_unit_test_setup_teardown(f, begin, end)
-    const struct CMUnitTest tests[] = {WITH_CONTEXT(test_all_types), WITH_CONTEXT(test_exact_integers), WITH_CONTEXT(test_outside)};
+    const struct CMUnitTest tests[] = {WITH_CONTEXT(test_all_types), WITH_CONTEXT(test_exact_integers),
+                                       WITH_CONTEXT(test_outside)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

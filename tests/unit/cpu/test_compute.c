@@ -2,6 +2,7 @@
 #include "test.h"
 #include "ggml-cpu.h"
 #include "backend/cpu/cpu.h"
+#include "kern/isa.h"
 #include "ops/op.h"
 
 #include <pthread.h>
@@ -168,6 +169,9 @@ static void test_two_at_once(void **state) {
 
 static void test_after_fork(void **state) {
     (void) state;
+#ifdef __SANITIZE_THREAD__
+    skip();  // the thread sanitizer ends a child that starts threads
+#endif
     struct ggml_tensor *y;
     struct ggml_cgraph *g = network(&y, 1);
     assert_int_equal(compute(g, 3, NULL), GGML_STATUS_SUCCESS);
@@ -253,6 +257,31 @@ static void test_bad_rows(void **state) {
     assert_int_equal(compute(g, 3, NULL), GGML_STATUS_SUCCESS);
 }
 
+// use_ref computes with the scalar kernels, whatever level is active elsewhere.
+static void test_reference(void **state) {
+    (void) state;
+    struct ggml_tensor *y;
+    struct ggml_cgraph *g = network(&y, 2);
+    struct ggml_cplan plan = ggml_graph_plan(g, 3, NULL);
+    plan.work_data = malloc(plan.work_size + 1);
+    plan.use_ref = true;
+    assert_int_equal(ggml_graph_compute(g, &plan), GGML_STATUS_SUCCESS);
+    float *reference = malloc(ggml_nbytes(y));
+    memcpy(reference, y->data, ggml_nbytes(y));
+    plan.use_ref = false;
+    const enum isa before = isa_active();
+    assert_true(isa_pin(ISA_scalar));
+    assert_int_equal(ggml_graph_compute(g, &plan), GGML_STATUS_SUCCESS);
+    assert_memory_equal(y->data, reference, ggml_nbytes(y));
+    assert_true(isa_pin(before));
+    isa_here(ISA_scalar);
+    assert_int_equal(isa_active(), ISA_scalar);
+    isa_here(-1);
+    assert_int_equal(isa_active(), before);
+    free(reference);
+    free(plan.work_data);
+}
+
 static void test_numa(void **state) {
     (void) state;
     assert_false(ggml_is_numa());
@@ -267,9 +296,18 @@ static void test_numa(void **state) {
 int main(void) {
 #define WITH_CONTEXT(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        WITH_CONTEXT(test_same_bits_for_any_number_of_threads), WITH_CONTEXT(test_plan), WITH_CONTEXT(test_pools),
-        WITH_CONTEXT(test_params_match), WITH_CONTEXT(test_two_at_once), WITH_CONTEXT(test_after_fork), WITH_CONTEXT(test_abort),
-        WITH_CONTEXT(test_refused), WITH_CONTEXT(test_with_ctx), WITH_CONTEXT(test_bad_rows), WITH_CONTEXT(test_numa),
+        WITH_CONTEXT(test_same_bits_for_any_number_of_threads),
+        WITH_CONTEXT(test_plan),
+        WITH_CONTEXT(test_pools),
+        WITH_CONTEXT(test_params_match),
+        WITH_CONTEXT(test_two_at_once),
+        WITH_CONTEXT(test_after_fork),
+        WITH_CONTEXT(test_abort),
+        WITH_CONTEXT(test_refused),
+        WITH_CONTEXT(test_with_ctx),
+        WITH_CONTEXT(test_bad_rows),
+        WITH_CONTEXT(test_reference),
+        WITH_CONTEXT(test_numa),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

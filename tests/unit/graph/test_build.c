@@ -235,9 +235,16 @@ static void test_set(void **state) {
 int main(void) {
 #define WITH_CONTEXT(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        WITH_CONTEXT(test_order_and_uses), WITH_CONTEXT(test_names_are_given), WITH_CONTEXT(test_parameters_are_nodes),
-        WITH_CONTEXT(test_select), WITH_CONTEXT(test_full), WITH_CONTEXT(test_depth), WITH_CONTEXT(test_errors_stick),
-        WITH_CONTEXT(test_copies), WITH_CONTEXT(test_uid), WITH_CONTEXT(test_set),
+        WITH_CONTEXT(test_order_and_uses),
+        WITH_CONTEXT(test_names_are_given),
+        WITH_CONTEXT(test_parameters_are_nodes),
+        WITH_CONTEXT(test_select),
+        WITH_CONTEXT(test_full),
+        WITH_CONTEXT(test_depth),
+        WITH_CONTEXT(test_errors_stick),
+        WITH_CONTEXT(test_copies),
+        WITH_CONTEXT(test_uid),
+        WITH_CONTEXT(test_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,8 @@ static void test_full(void **state) {
     assert_false(ggml_is_error(a));
     assert_true(ggml_is_error(ggml_new_tensor_1d(c, GGML_TYPE_F32, 4000)));
     assert_error("context is full");
-    assert_true(ggml_is_error(ggml_new_tensor_1d(c, GGML_TYPE_F32, INT64_MAX / 8)));  // the sum of both sizes overflows nothing
+    assert_true(
+        ggml_is_error(ggml_new_tensor_1d(c, GGML_TYPE_F32, INT64_MAX / 8)));  // the sum of both sizes overflows nothing
     assert_error("context is full");
     assert_false(ggml_is_error(ggml_view_1d(c, a, 2, 0)));  // a failure takes nothing: there is still room for this
     assert_null(ggml_new_graph(c));
@@ -118,7 +119,7 @@ static void test_enumeration(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accounting), cmocka_unit_test(test_full), cmocka_unit_test(test_impossible),
+        cmocka_unit_test(test_accounting),           cmocka_unit_test(test_full),        cmocka_unit_test(test_impossible),
         cmocka_unit_test(test_memory_of_the_caller), cmocka_unit_test(test_enumeration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ static void test_refused_shapes(void **state) {
     refuse(ggml_new_tensor(c, GGML_TYPE_F32, 0, ne), "0 dimensions");
     refuse(ggml_new_tensor(c, GGML_TYPE_F32, 5, ne), "5 dimensions");
     refuse(ggml_new_tensor_1d(c, (enum ggml_type) 4, 32), "no element type 4");
-    refuse(ggml_new_tensor_1d(c, (enum ggml_type) -1, 32), "no element type");
+    refuse(ggml_new_tensor_1d(c, (enum ggml_type) - 1, 32), "no element type");
     refuse(ggml_new_tensor_1d(c, GGML_TYPE_COUNT, 32), "no element type");
     refuse(ggml_new_tensor_2d(c, GGML_TYPE_F32, 4, -1), "negative");
     refuse(ggml_new_tensor_1d(c, GGML_TYPE_Q4_0, 33), "blocks of 32");
@@ -83,7 +83,8 @@ static void test_flags(void **state) {
     ggml_set_output(t);
     ggml_set_param(t);
     ggml_set_loss(t);
-    assert_int_equal(t->flags, GGML_TENSOR_FLAG_INPUT | GGML_TENSOR_FLAG_OUTPUT | GGML_TENSOR_FLAG_PARAM | GGML_TENSOR_FLAG_LOSS);
+    assert_int_equal(t->flags,
+                     GGML_TENSOR_FLAG_INPUT | GGML_TENSOR_FLAG_OUTPUT | GGML_TENSOR_FLAG_PARAM | GGML_TENSOR_FLAG_LOSS);
     struct ggml_tensor *wide = ggml_new_tensor_1d(c, GGML_TYPE_F32, 2);
     ggml_set_loss(wide);
     assert_error("a loss is one F32 value");
@@ -162,9 +163,9 @@ static void test_typed_access(void **state) {
 int main(void) {
 #define WITH_CONTEXT(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        WITH_CONTEXT(test_refused_shapes), WITH_CONTEXT(test_layout), WITH_CONTEXT(test_names), WITH_CONTEXT(test_flags),
-        WITH_CONTEXT(test_error_tensor), WITH_CONTEXT(test_views_of_views), WITH_CONTEXT(test_unravel),
-        WITH_CONTEXT(test_typed_access),
+        WITH_CONTEXT(test_refused_shapes), WITH_CONTEXT(test_layout),       WITH_CONTEXT(test_names),
+        WITH_CONTEXT(test_flags),          WITH_CONTEXT(test_error_tensor), WITH_CONTEXT(test_views_of_views),
+        WITH_CONTEXT(test_unravel),        WITH_CONTEXT(test_typed_access),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

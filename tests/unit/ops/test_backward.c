@@ -97,7 +97,8 @@ static void check(struct net *n, T *out) {
             const double slope = (loss_at(n, &x[k], x[k] + h) - loss_at(n, &x[k], x[k] - h)) / (2.0 * (double) h);
             const double tolerance = 5e-3 + 1e-2 * fabs(slope);
             if (!(fabs(slope - (double) g[k]) <= tolerance)) {
-                print_error("parameter %d element %d: gradient %g, difference quotient %g\n", i, (int) k, (double) g[k], slope);
+                print_error("parameter %d element %d: gradient %g, difference quotient %g\n", i, (int) k, (double) g[k],
+                            slope);
                 fail();
             }
         }
@@ -105,14 +106,14 @@ static void check(struct net *n, T *out) {
     }
 }
 
-// ---- element-wise functions ------------------------------------------------------------------------------------------------
+// ---- element-wise functions ----------------------------------------------------------------------------------------------
 
 static void test_unary(void **state) {
     (void) state;
     static const enum ggml_unary_op smooth[] = {
-        GGML_UNARY_OP_NEG,      GGML_UNARY_OP_TANH,       GGML_UNARY_OP_SIGMOID,  GGML_UNARY_OP_GELU,      GGML_UNARY_OP_GELU_QUICK,
-        GGML_UNARY_OP_SILU,     GGML_UNARY_OP_EXP,        GGML_UNARY_OP_EXPM1,    GGML_UNARY_OP_SOFTPLUS,  GGML_UNARY_OP_GELU_ERF,
-        GGML_UNARY_OP_ABS,      GGML_UNARY_OP_ELU,        GGML_UNARY_OP_RELU,     GGML_UNARY_OP_HARDSWISH, GGML_UNARY_OP_HARDSIGMOID,
+        GGML_UNARY_OP_NEG,  GGML_UNARY_OP_TANH, GGML_UNARY_OP_SIGMOID, GGML_UNARY_OP_GELU,      GGML_UNARY_OP_GELU_QUICK,
+        GGML_UNARY_OP_SILU, GGML_UNARY_OP_EXP,  GGML_UNARY_OP_EXPM1,   GGML_UNARY_OP_SOFTPLUS,  GGML_UNARY_OP_GELU_ERF,
+        GGML_UNARY_OP_ABS,  GGML_UNARY_OP_ELU,  GGML_UNARY_OP_RELU,    GGML_UNARY_OP_HARDSWISH, GGML_UNARY_OP_HARDSIGMOID,
     };
     for (size_t i = 0; i < sizeof smooth / sizeof smooth[0]; i++) {
         ggml_reset(c);
@@ -145,19 +146,19 @@ static void test_gelu_erf_at_zero(void **state) {
     for (int i = 0; i < 3; i++) assert_float_equal(((float *) ggml_graph_get_grad(g, n.p[0])->data)[i], 0.5f, 1e-6);
 }
 
-#define ONE(test, lo, hi, expression)                                         \
-    static void test(void **state) {                                          \
-        (void) state;                                                         \
-        struct net n = {.n_params = 1, .p = {tensor(6, 4, 2, 1, lo, hi)}};    \
-        T *x = n.p[0];                                                        \
-        check(&n, expression);                                                \
+#define ONE(test, lo, hi, expression)                                                                                       \
+    static void test(void **state) {                                                                                        \
+        (void) state;                                                                                                       \
+        struct net n = {.n_params = 1, .p = {tensor(6, 4, 2, 1, lo, hi)}};                                                  \
+        T *x = n.p[0];                                                                                                      \
+        check(&n, expression);                                                                                              \
     }
-#define TWO(test, lo, hi, a, b, expression)                                                     \
-    static void test(void **state) {                                                            \
-        (void) state;                                                                           \
-        struct net n = {.n_params = 2, .p = {tensor a, tensor b}};                              \
-        T *x = n.p[0], *y = n.p[1];                                                             \
-        check(&n, expression);                                                                  \
+#define TWO(test, lo, hi, a, b, expression)                                                                                 \
+    static void test(void **state) {                                                                                        \
+        (void) state;                                                                                                       \
+        struct net n = {.n_params = 2, .p = {tensor a, tensor b}};                                                          \
+        T *x = n.p[0], *y = n.p[1];                                                                                         \
+        check(&n, expression);                                                                                              \
     }
 
 ONE(test_sqr, -2, 2, ggml_sqr(c, x))
@@ -197,16 +198,16 @@ ONE(test_views_of_views, -1, 1,
 ONE(test_swiglu_fused, -2, 2, ggml_swiglu(c, x))
 ONE(test_geglu_swapped, -2, 2, ggml_geglu_swapped(c, x))
 ONE(test_get_rows, -1, 1, ggml_sqr(c, ggml_get_rows(c, ggml_reshape_2d(c, x, 6, 8), ints(5, (int32_t[]){3, 0, 3, 7, 1}))))
-ONE(test_rope, -1, 1, ggml_rope(c, ggml_reshape_3d(c, x, 6, 2, 4), ints(4, (int32_t[]){5, 6, 7, 8}), 4, GGML_ROPE_TYPE_NORMAL))
+ONE(test_rope, -1, 1,
+    ggml_rope(c, ggml_reshape_3d(c, x, 6, 2, 4), ints(4, (int32_t[]){5, 6, 7, 8}), 4, GGML_ROPE_TYPE_NORMAL))
 ONE(test_rope_neox, -1, 1, ggml_rope(c, ggml_reshape_3d(c, x, 6, 4, 2), ints(2, (int32_t[]){1, 9}), 6, GGML_ROPE_TYPE_NEOX))
 ONE(test_cross_entropy, -1, 1, ggml_cross_entropy_loss(c, x, ggml_soft_max(c, tensor(6, 4, 2, 1, -1, 1))))
 ONE(test_used_twice, -1, 1, ggml_mul(c, ggml_silu(c, x), ggml_add(c, x, ggml_sqr(c, x))))
 
-ONE(test_im2col, -1, 1,
-    ggml_sqr(c, ggml_im2col(c, tensor(3, 2, 2, 1, 0, 1), x, 2, 1, 1, 0, 1, 2, true, GGML_TYPE_F32)))
+ONE(test_im2col, -1, 1, ggml_sqr(c, ggml_im2col(c, tensor(3, 2, 2, 1, 0, 1), x, 2, 1, 1, 0, 1, 2, true, GGML_TYPE_F32)))
 ONE(test_im2col_back, -1, 1,
-    ggml_sqr(c, ggml_im2col_back(c, ggml_reshape_4d(c, x, 4, 3, 4, 1), tensor(2, 2, 1, 1, 0, 1), (int64_t[]){4, 5, 1, 1}, 1, 1, 0, 0, 1,
-                                 1, true)))
+    ggml_sqr(c, ggml_im2col_back(c, ggml_reshape_4d(c, x, 4, 3, 4, 1), tensor(2, 2, 1, 1, 0, 1), (int64_t[]){4, 5, 1, 1}, 1,
+                                 1, 0, 0, 1, 1, true)))
 ONE(test_pool_max, -1, 1, ggml_sqr(c, ggml_pool_2d(c, x, GGML_OP_POOL_MAX, 3, 2, 2, 1, 1, 0)))
 ONE(test_pool_avg, -1, 1, ggml_sqr(c, ggml_pool_2d(c, x, GGML_OP_POOL_AVG, 3, 2, 2, 1, 1, 0)))
 ONE(test_conv_2d, -1, 1, ggml_conv_2d(c, ggml_reshape_4d(c, x, 3, 2, 2, 4), tensor(6, 5, 2, 2, -1, 1), 1, 1, 1, 0, 1, 1))
@@ -234,7 +235,7 @@ TWO(test_geglu_erf, -1, 1, (6, 4, 1, 1, -2, 2), (6, 4, 1, 1, -1, 1), ggml_geglu_
 TWO(test_swiglu_oai, -1, 1, (6, 4, 1, 1, -2, 2), (6, 4, 1, 1, -1, 1), ggml_swiglu_oai(c, x, y, 1.702f, 1.3f))
 TWO(test_swiglu_clamp, -1, 1, (6, 4, 1, 1, -2, 2), (6, 4, 1, 1, -1, 1), ggml_swiglu_clamp(c, x, y, 0.9f))
 
-// ---- the framework ---------------------------------------------------------------------------------------------------------
+// ---- the framework -------------------------------------------------------------------------------------------------------
 
 static struct ggml_cgraph *graph_of(T *loss) {
     struct ggml_cgraph *g = ggml_new_graph_custom(c, 128, true);
@@ -343,18 +344,77 @@ static void test_half_parameters(void **state) {
 int main(void) {
 #define WITH(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        WITH(test_unary), WITH(test_gelu_erf_at_zero), WITH(test_im2col), WITH(test_im2col_back), WITH(test_pool_max), WITH(test_pool_avg), WITH(test_conv_2d),
-        WITH(test_pad), WITH(test_roll), WITH(test_win), WITH(test_win_back), WITH(test_add_id), WITH(test_sqr), WITH(test_sqrt), WITH(test_log), WITH(test_sin),
-        WITH(test_cos), WITH(test_scale), WITH(test_clamp), WITH(test_leaky), WITH(test_sum), WITH(test_sum_rows),
-        WITH(test_mean), WITH(test_cumsum), WITH(test_repeat), WITH(test_repeat_back), WITH(test_norm), WITH(test_rms),
-        WITH(test_l2), WITH(test_l2_floor), WITH(test_group), WITH(test_soft_max), WITH(test_mask), WITH(test_mask_zero),
-        WITH(test_tri), WITH(test_diag), WITH(test_cont), WITH(test_dup), WITH(test_cpy), WITH(test_view_of_cpy),
-        WITH(test_reshape), WITH(test_transpose), WITH(test_permute), WITH(test_view), WITH(test_views_of_views),
-        WITH(test_swiglu_fused), WITH(test_geglu_swapped), WITH(test_get_rows), WITH(test_rope), WITH(test_rope_neox),
-        WITH(test_cross_entropy), WITH(test_used_twice), WITH(test_add), WITH(test_sub), WITH(test_mul), WITH(test_div),
-        WITH(test_mul_mat), WITH(test_mul_mat_groups), WITH(test_mul_mat_batches), WITH(test_out_prod), WITH(test_concat0),
-        WITH(test_concat2), WITH(test_acc), WITH(test_set), WITH(test_swiglu), WITH(test_geglu_erf), WITH(test_swiglu_oai),
-        WITH(test_swiglu_clamp), WITH(test_refused), WITH(test_only_what_matters), WITH(test_accumulators),
+        WITH(test_im2col),
+        WITH(test_im2col_back),
+        WITH(test_pool_max),
+        WITH(test_pool_avg),
+        WITH(test_conv_2d),
+        WITH(test_pad),
+        WITH(test_roll),
+        WITH(test_win),
+        WITH(test_win_back),
+        WITH(test_add_id),
+        WITH(test_unary),
+        WITH(test_gelu_erf_at_zero),
+        WITH(test_sqr),
+        WITH(test_sqrt),
+        WITH(test_log),
+        WITH(test_sin),
+        WITH(test_cos),
+        WITH(test_scale),
+        WITH(test_clamp),
+        WITH(test_leaky),
+        WITH(test_sum),
+        WITH(test_sum_rows),
+        WITH(test_mean),
+        WITH(test_cumsum),
+        WITH(test_repeat),
+        WITH(test_repeat_back),
+        WITH(test_norm),
+        WITH(test_rms),
+        WITH(test_l2),
+        WITH(test_l2_floor),
+        WITH(test_group),
+        WITH(test_soft_max),
+        WITH(test_mask),
+        WITH(test_mask_zero),
+        WITH(test_tri),
+        WITH(test_diag),
+        WITH(test_cont),
+        WITH(test_dup),
+        WITH(test_cpy),
+        WITH(test_view_of_cpy),
+        WITH(test_reshape),
+        WITH(test_transpose),
+        WITH(test_permute),
+        WITH(test_view),
+        WITH(test_views_of_views),
+        WITH(test_swiglu_fused),
+        WITH(test_geglu_swapped),
+        WITH(test_get_rows),
+        WITH(test_rope),
+        WITH(test_rope_neox),
+        WITH(test_cross_entropy),
+        WITH(test_used_twice),
+        WITH(test_add),
+        WITH(test_sub),
+        WITH(test_mul),
+        WITH(test_div),
+        WITH(test_mul_mat),
+        WITH(test_mul_mat_groups),
+        WITH(test_mul_mat_batches),
+        WITH(test_out_prod),
+        WITH(test_concat0),
+        WITH(test_concat2),
+        WITH(test_acc),
+        WITH(test_set),
+        WITH(test_swiglu),
+        WITH(test_geglu_erf),
+        WITH(test_swiglu_oai),
+        WITH(test_swiglu_clamp),
+        WITH(test_refused),
+        WITH(test_only_what_matters),
+        WITH(test_accumulators),
         WITH(test_half_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,8 +25,8 @@ static void refuse(struct ggml_tensor *t, const char *sentence) {
     assert_error(sentence);
 }
 
-static void expect(const struct ggml_tensor *t, int64_t e0, int64_t e1, int64_t e2, int64_t e3, size_t b0, size_t b1, size_t b2,
-                   size_t b3) {
+static void expect(const struct ggml_tensor *t, int64_t e0, int64_t e1, int64_t e2, int64_t e3, size_t b0, size_t b1,
+                   size_t b2, size_t b3) {
     assert_false(ggml_is_error(t));
     const int64_t ne[4] = {e0, e1, e2, e3};
     const size_t nb[4] = {b0, b1, b2, b3};
@@ -113,7 +113,8 @@ static void test_gpt2_views(void **state) {
     k = ggml_permute(c, ggml_reshape_3d(c, k, head, heads, l), 0, 2, 1, 3);
     expect(k, head, l, heads, 1, 4, 3072, 256, 3072 * 12);
     assert_ptr_equal(k->view_src, k_flat);
-    struct ggml_tensor *v = ggml_permute(c, ggml_reshape_3d(c, ggml_view_1d(c, k_flat, l * embd, 0), head, heads, l), 1, 2, 0, 3);
+    struct ggml_tensor *v =
+        ggml_permute(c, ggml_reshape_3d(c, ggml_view_1d(c, k_flat, l * embd, 0), head, heads, l), 1, 2, 0, 3);
     expect(v, l, head, heads, 1, 3072, 4, 256, 3072 * 12);
     assert_true(ggml_is_transposed(v));
 }
@@ -121,7 +122,8 @@ static void test_gpt2_views(void **state) {
 static void test_verify(void **state) {
     (void) state;
     struct ggml_tensor *a = ggml_new_tensor_2d(c, GGML_TYPE_F32, 8, 6);
-    struct ggml_tensor *t = ggml_transpose(c, ggml_permute(c, ggml_reshape_3d(c, ggml_view_1d(c, a, 24, 0), 2, 3, 4), 2, 0, 1, 3));
+    struct ggml_tensor *t =
+        ggml_transpose(c, ggml_permute(c, ggml_reshape_3d(c, ggml_view_1d(c, a, 24, 0), 2, 3, 4), 2, 0, 1, 3));
     struct ggml_cgraph *g = ggml_new_graph(c);
     ggml_build_forward_expand(g, t);
     assert_int_equal(graph_verify(g), ERR_OK);
@@ -155,14 +157,14 @@ static void test_verify(void **state) {
 static void test_registry(void **state) {
     (void) state;
     assert_null(op_get(GGML_OP_COUNT));
-    assert_null(op_get((enum ggml_op) -1));
+    assert_null(op_get((enum ggml_op) - 1));
     assert_string_equal(ggml_op_name(GGML_OP_MUL_MAT), "MUL_MAT");
     assert_string_equal(ggml_op_name(GGML_OP_COUNT), "unknown");
     assert_string_equal(ggml_op_symbol(GGML_OP_RESHAPE), "reshape(x)");
     assert_string_equal(ggml_unary_op_name(GGML_UNARY_OP_GELU_ERF), "GELU_ERF");
     assert_string_equal(ggml_unary_op_name(GGML_UNARY_OP_COUNT), "unknown");
     assert_string_equal(ggml_glu_op_name(GGML_GLU_OP_SWIGLU_OAI), "SWIGLU_OAI");
-    assert_string_equal(ggml_glu_op_name((enum ggml_glu_op) -1), "unknown");
+    assert_string_equal(ggml_glu_op_name((enum ggml_glu_op) - 1), "unknown");
     assert_string_equal(ggml_op_desc(NULL), "unknown");
     for (int i = 0; i < GGML_OP_COUNT; i++) {
         const struct op *op = op_get((enum ggml_op) i);
@@ -178,8 +180,9 @@ static void test_registry(void **state) {
 int main(void) {
 #define WITH_CONTEXT(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        WITH_CONTEXT(test_views), WITH_CONTEXT(test_refused_views), WITH_CONTEXT(test_reshape), WITH_CONTEXT(test_permute),
-        WITH_CONTEXT(test_gpt2_views), WITH_CONTEXT(test_verify), WITH_CONTEXT(test_registry),
+        WITH_CONTEXT(test_views),    WITH_CONTEXT(test_refused_views), WITH_CONTEXT(test_reshape),
+        WITH_CONTEXT(test_permute),  WITH_CONTEXT(test_gpt2_views),    WITH_CONTEXT(test_verify),
+        WITH_CONTEXT(test_registry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static int end(void **state) {
     return 0;
 }
 
-// ---- datasets -----------------------------------------------------------------------------------------------------------------
+// ---- datasets ------------------------------------------------------------------------------------------------------------
 
 static ggml_opt_dataset_t counting(int64_t n, int64_t shard) {
     ggml_opt_dataset_t d = ggml_opt_dataset_init(GGML_TYPE_F32, GGML_TYPE_F32, 3, 1, n, shard);
@@ -93,7 +93,7 @@ static void test_shuffle(void **state) {
     ggml_opt_free(NULL);
 }
 
-// ---- a linear model: y = w x ----------------------------------------------------------------------------------------------------
+// ---- a linear model: y = w x ---------------------------------------------------------------------------------------------
 
 struct model {
     struct ggml_context *ctx, *ctx_compute;
@@ -105,7 +105,8 @@ static struct model linear(int64_t batch) {
     struct model m = {0};
     m.ctx = ggml_init((struct ggml_init_params){.mem_size = 16 * ggml_tensor_overhead(), .no_alloc = true});
     m.ctx_compute = ggml_init((struct ggml_init_params){
-        .mem_size = 400 * ggml_tensor_overhead() + 4 * ggml_graph_overhead_custom(GGML_DEFAULT_GRAPH_SIZE, true), .no_alloc = true});
+        .mem_size = 400 * ggml_tensor_overhead() + 4 * ggml_graph_overhead_custom(GGML_DEFAULT_GRAPH_SIZE, true),
+        .no_alloc = true});
     m.w = ggml_set_name(ggml_new_tensor_2d(m.ctx, GGML_TYPE_F32, 3, 1), "w");
     m.x = ggml_set_name(ggml_new_tensor_2d(m.ctx, GGML_TYPE_F32, 3, batch), "x");
     ggml_set_param(m.w);
@@ -270,10 +271,11 @@ static void test_gradients_only(void **state) {
     linear_free(m);
 }
 
-// ---- classes ------------------------------------------------------------------------------------------------------------------
+// ---- classes -------------------------------------------------------------------------------------------------------------
 
 static int n_callbacks;
-static void callback(bool train, ggml_opt_context_t c, ggml_opt_dataset_t d, ggml_opt_result_t r, int64_t i, int64_t n, int64_t t) {
+static void callback(bool train, ggml_opt_context_t c, ggml_opt_dataset_t d, ggml_opt_result_t r, int64_t i, int64_t n,
+                     int64_t t) {
     n_callbacks++;
     assert_true(i >= 1 && i <= n);
     ggml_opt_epoch_callback_progress_bar(train, c, d, r, i, n, t);
@@ -282,9 +284,11 @@ static void callback(bool train, ggml_opt_context_t c, ggml_opt_dataset_t d, ggm
 // Which of two blobs: a network with a hidden layer and a cross entropy.
 static void test_classes(void **state) {
     (void) state;
-    struct ggml_context *ctx = ggml_init((struct ggml_init_params){.mem_size = 16 * ggml_tensor_overhead(), .no_alloc = true});
+    struct ggml_context *ctx =
+        ggml_init((struct ggml_init_params){.mem_size = 16 * ggml_tensor_overhead(), .no_alloc = true});
     struct ggml_context *compute = ggml_init((struct ggml_init_params){.mem_size = 4 << 20, .no_alloc = true});
-    struct ggml_tensor *x = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 2, 10), *w1 = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 2, 8);
+    struct ggml_tensor *x = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 2, 10),
+                       *w1 = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 2, 8);
     struct ggml_tensor *b1 = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, 8), *w2 = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 8, 2);
     ggml_set_param(w1);
     ggml_set_param(b1);
@@ -295,7 +299,8 @@ static void test_classes(void **state) {
         ((float *) w1->data)[i] = cosf((float) i * 2.3f);
         ((float *) w2->data)[i] = 0.5f * sinf((float) i * 1.9f);
     }
-    struct ggml_tensor *y = ggml_mul_mat(compute, w2, ggml_gelu(compute, ggml_add(compute, ggml_mul_mat(compute, w1, x), b1)));
+    struct ggml_tensor *y =
+        ggml_mul_mat(compute, w2, ggml_gelu(compute, ggml_add(compute, ggml_mul_mat(compute, w1, x), b1)));
     ggml_opt_dataset_t d = ggml_opt_dataset_init(GGML_TYPE_F32, GGML_TYPE_F32, 2, 2, 60, 1);
     for (int i = 0; i < 60; i++) {
         const float angle = (float) i * 0.7f, radius = i % 2 ? 2.0f : 0.5f;  // inside or outside of a circle
@@ -345,14 +350,14 @@ static void test_fit(void **state) {
     struct model m = linear(2);
     ggml_opt_dataset_t d = line_data(24);
     float w[3];
-    ggml_opt_fit(sched, m.ctx_compute, m.x, m.y, d, GGML_OPT_LOSS_TYPE_MEAN_SQUARED_ERROR, GGML_OPT_OPTIMIZER_TYPE_ADAMW, fast, 100, 4,
-                 0.25f, true);
+    ggml_opt_fit(sched, m.ctx_compute, m.x, m.y, d, GGML_OPT_LOSS_TYPE_MEAN_SQUARED_ERROR, GGML_OPT_OPTIMIZER_TYPE_ADAMW,
+                 fast, 100, 4, 0.25f, true);
     assert_string_equal(ggml_last_error(), "");
     ggml_backend_tensor_get(m.w, w, 0, 12);
     assert_float_equal(w[0], 2.0f, 0.1);
     assert_float_equal(w[2], 3.0f, 0.1);
-    ggml_opt_fit(sched, m.ctx_compute, m.x, m.y, d, GGML_OPT_LOSS_TYPE_MEAN_SQUARED_ERROR, GGML_OPT_OPTIMIZER_TYPE_ADAMW, fast, 1, 5,
-                 0.25f, true);
+    ggml_opt_fit(sched, m.ctx_compute, m.x, m.y, d, GGML_OPT_LOSS_TYPE_MEAN_SQUARED_ERROR, GGML_OPT_OPTIMIZER_TYPE_ADAMW,
+                 fast, 1, 5, 0.25f, true);
     assert_error("batches of 5");
     ggml_opt_dataset_free(d);
     linear_free(m);
@@ -390,8 +395,8 @@ static void test_refused(void **state) {
 int main(void) {
 #define WITH(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        WITH(test_dataset), WITH(test_shuffle), WITH(test_learns), WITH(test_accumulation), WITH(test_dynamic),
-        WITH(test_gradients_only), WITH(test_classes), WITH(test_fit), WITH(test_refused),
+        WITH(test_dataset),        WITH(test_shuffle), WITH(test_learns), WITH(test_accumulation), WITH(test_dynamic),
+        WITH(test_gradients_only), WITH(test_classes), WITH(test_fit),    WITH(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,9 +14,21 @@ static double load(enum ggml_type type, const char *p) {
     if (is_integer(type)) {
         switch (ggml_type_size(type)) {
             case 1: return (double) *(const int8_t *) p;
-            case 2: { int16_t v; memcpy(&v, p, 2); return (double) v; }
-            case 4: { int32_t v; memcpy(&v, p, 4); return (double) v; }
-            default: { int64_t v; memcpy(&v, p, 8); return (double) v; }
+            case 2: {
+                int16_t v;
+                memcpy(&v, p, 2);
+                return (double) v;
+            }
+            case 4: {
+                int32_t v;
+                memcpy(&v, p, 4);
+                return (double) v;
+            }
+            default: {
+                int64_t v;
+                memcpy(&v, p, 8);
+                return (double) v;
+            }
         }
     }
     float v;
@@ -29,8 +41,16 @@ static void store(enum ggml_type type, char *p, double x) {
         const int64_t whole = (int64_t) x;
         switch (ggml_type_size(type)) {
             case 1: *(int8_t *) p = (int8_t) whole; return;
-            case 2: { int16_t v = (int16_t) whole; memcpy(p, &v, 2); return; }
-            case 4: { int32_t v = (int32_t) whole; memcpy(p, &v, 4); return; }
+            case 2: {
+                int16_t v = (int16_t) whole;
+                memcpy(p, &v, 2);
+                return;
+            }
+            case 4: {
+                int32_t v = (int32_t) whole;
+                memcpy(p, &v, 4);
+                return;
+            }
             default: memcpy(p, &whole, 8); return;
         }
     }
@@ -42,15 +62,17 @@ static void store(enum ggml_type type, char *p, double x) {
 static char *address(const struct ggml_tensor *t, int64_t i0, int64_t i1, int64_t i2, int64_t i3) {
     const int64_t i[GGML_MAX_DIMS] = {i0, i1, i2, i3};
     if (!t || ggml_is_error(t) || !t->data || !has_elements(t->type)) {
-        (void) err_set(ERR_INVALID, "element access: %s", !t || ggml_is_error(t) ? "no tensor given"
-                       : !t->data ? "the tensor has no memory" : "the type has no single elements");
+        (void) err_set(ERR_INVALID, "element access: %s",
+                       !t || ggml_is_error(t) ? "no tensor given"
+                       : !t->data             ? "the tensor has no memory"
+                                              : "the type has no single elements");
         return NULL;
     }
     size_t at = 0;
     for (int d = 0; d < GGML_MAX_DIMS; d++) {
         if (i[d] < 0 || i[d] >= t->ne[d]) {
-            (void) err_set(ERR_INVALID, "element access: index %lld of dimension %d, which has %lld elements", (long long) i[d], d,
-                           (long long) t->ne[d]);
+            (void) err_set(ERR_INVALID, "element access: index %lld of dimension %d, which has %lld elements",
+                           (long long) i[d], d, (long long) t->ne[d]);
             return NULL;
         }
         at += (size_t) i[d] * t->nb[d];
@@ -103,9 +125,13 @@ void ggml_set_f32_nd(const struct ggml_tensor *tensor, int i0, int i1, int i2, i
     set(tensor, address(tensor, i0, i1, i2, i3), (double) value);
 }
 
-struct ggml_tensor *ggml_set_i32(struct ggml_tensor *tensor, int32_t value) { return set_all(tensor, value); }
+struct ggml_tensor *ggml_set_i32(struct ggml_tensor *tensor, int32_t value) {
+    return set_all(tensor, value);
+}
 
-struct ggml_tensor *ggml_set_f32(struct ggml_tensor *tensor, float value) { return set_all(tensor, (double) value); }
+struct ggml_tensor *ggml_set_f32(struct ggml_tensor *tensor, float value) {
+    return set_all(tensor, (double) value);
+}
 
 struct ggml_tensor *ggml_new_i32(struct ggml_context *ctx, int32_t value) {
     return ggml_set_i32(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, 1), value);

@@ -3,19 +3,20 @@
 // no node needs it. Nothing here depends on how many threads there are but the time.
 #include "backend/cpu/cpu.h"
 #include "base/global.h"
+#include "kern/isa.h"
 #include "ops/crew.h"
 
 #include <string.h>
 
 struct run {
-    struct crew crew;          // first: it is the most strictly aligned
-    struct barrier gate;       // between nodes, all members
+    struct crew crew;     // first: it is the most strictly aligned
+    struct barrier gate;  // between nodes, all members
     struct ggml_cgraph *g;
     struct ggml_cplan *plan;
     void *work;
     size_t work_bytes;
-    _Atomic bool aborted;      // the callback said so
-    bool stop;                 // written by the last member at the gate, read by all behind it
+    _Atomic bool aborted;  // the callback said so
+    bool stop;             // written by the last member at the gate, read by all behind it
 };
 
 static bool ended(struct run *r) {
@@ -49,8 +50,7 @@ static void run_node(struct run *r, struct ggml_tensor *t, int ith, int n) {
     if (ith == 0 && p->abort_callback && p->abort_callback(p->abort_callback_data)) atomic_store(&r->aborted, true);
 }
 
-static void member(int ith, int nth, void *arg) {
-    struct run *r = arg;
+static void walk(struct run *r, int ith, int nth) {
     int n, n_next;
     for (int i = next_node(r->g, 0, nth, &n), j; i < r->g->n_nodes; i = j, n = n_next) {
         // Alone, member 0 may find that the run has ended; it then does nothing more, but still goes to the next gate.
@@ -65,6 +65,13 @@ static void member(int ith, int nth, void *arg) {
     }
 }
 
+static void member(int ith, int nth, void *arg) {
+    struct run *r = arg;
+    if (r->plan->use_ref) isa_here(ISA_scalar);
+    walk(r, ith, nth);
+    if (r->plan->use_ref) isa_here(-1);
+}
+
 // The default team belongs to whoever takes it out of its place; a second taker makes one of its own.
 static struct team *take_team(int n) {
     struct team *t = atomic_exchange(&global.default_team, NULL);
@@ -73,7 +80,8 @@ static struct team *take_team(int n) {
         t = NULL;
     }
     if (!t) t = team_new(&(struct team_params){.n_threads = n, .poll = 50});
-    if (t && team_size(t) < n && team_grow(t, n) != ERR_OK) ggml_clear_error();  // fewer threads give the same result
+    // Fewer threads, or none, give the same result: no failure that a caller should see.
+    if (!t || (team_size(t) < n && team_grow(t, n) != ERR_OK)) ggml_clear_error();
     return t;
 }
 
@@ -108,7 +116,8 @@ static int survey(const struct ggml_cgraph *g, int n_threads) {
         }
         if (!cpu_node_runs(op, t)) continue;
         bool there = t->data != NULL;
-        for (int k = 0; k < GGML_MAX_SRC; k++) there &= !t->src[k] || t->src[k]->data || ggml_is_empty(t->src[k]);  // holes: no mask, say
+        for (int k = 0; k < GGML_MAX_SRC; k++)
+            there &= !t->src[k] || t->src[k]->data || ggml_is_empty(t->src[k]);  // holes: no mask, say
         if (!there) {
             (void) err_set(ERR_INVALID, "%s (%s): it or one of its sources has no memory; allocate the graph first", t->name,
                            ggml_op_desc(t));
@@ -147,8 +156,9 @@ enum ggml_status ggml_graph_compute(struct ggml_cgraph *cgraph, struct ggml_cpla
         return GGML_STATUS_FAILED;
     }
     if (cplan->n_threads < 1 || (cplan->work_size > 0 && !cplan->work_data)) {
-        (void) err_set(ERR_INVALID, "ggml_graph_compute: the plan has %d threads and %zu bytes of work memory%s", cplan->n_threads,
-                       cplan->work_size, cplan->work_data ? "" : ", which is not there (work_data is NULL)");
+        (void) err_set(ERR_INVALID, "ggml_graph_compute: the plan has %d threads and %zu bytes of work memory%s",
+                       cplan->n_threads, cplan->work_size,
+                       cplan->work_data ? "" : ", which is not there (work_data is NULL)");
         return GGML_STATUS_FAILED;
     }
     return cpu_graph_compute(cgraph, cplan);

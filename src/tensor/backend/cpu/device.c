@@ -1,5 +1,6 @@
-// The processor as a device: host memory, one stream that computes at once. Running graphs is the executor's work (compute.c);
-// this file gives it threads, a work buffer that only grows, and the faces that ggml-backend.h and ggml-cpu.h ask for.
+// The processor as a device: host memory, one stream that computes at once. Running graphs is the executor's work
+// (compute.c); this file gives it threads, a work buffer that only grows, and the faces that ggml-backend.h and ggml-cpu.h
+// ask for.
 #include "device/device.h"
 #include "graph/graph.h"
 #include "ops/op.h"

@@ -1,5 +1,5 @@
-// Measures what the processor's arithmetic and memory give at most with a number of threads: best of 20 tries, all threads at
-// once. Every printed share of peak is a share of these.
+// Measures what the processor's arithmetic and memory give at most with a number of threads: best of 20 tries, all threads
+// at once. Every printed share of peak is a share of these.
 #include "base/err.h"
 #include "kern/peak.h"
 

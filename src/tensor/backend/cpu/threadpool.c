@@ -53,7 +53,9 @@ void ggml_threadpool_free(struct ggml_threadpool *threadpool) {
     free(threadpool);
 }
 
-int ggml_threadpool_get_n_threads(struct ggml_threadpool *threadpool) { return threadpool ? team_size(threadpool->team) : 0; }
+int ggml_threadpool_get_n_threads(struct ggml_threadpool *threadpool) {
+    return threadpool ? team_size(threadpool->team) : 0;
+}
 
 // A paused pool's threads sleep without spinning. The next graph resumes it.
 void ggml_threadpool_pause(struct ggml_threadpool *threadpool) {
