@@ -7,29 +7,7 @@
 #include "ops/ops.def"
 #undef OP
 // Not written yet.
-#pragma weak op_conv_transpose_1d
-#pragma weak op_im2col
-#pragma weak op_im2col_back
-#pragma weak op_im2col_3d
-#pragma weak op_col2im_1d
-#pragma weak op_conv_2d
-#pragma weak op_conv_3d
-#pragma weak op_conv_2d_dw
-#pragma weak op_conv_transpose_2d
-#pragma weak op_pool_1d
-#pragma weak op_pool_2d
-#pragma weak op_pool_2d_back
-#pragma weak op_upscale
-#pragma weak op_timestep_embedding
 #pragma weak op_flash_attn_back
-#pragma weak op_win_part
-#pragma weak op_win_unpart
-#pragma weak op_get_rel_pos
-#pragma weak op_add_rel_pos
-#pragma weak op_map_custom1
-#pragma weak op_map_custom2
-#pragma weak op_map_custom3
-#pragma weak op_custom
 
 static const struct op *const table[GGML_OP_COUNT] = {
 #define OP(ID, name) [GGML_OP_##ID] = &op_##name,
