@@ -77,7 +77,7 @@ struct ggml_tensor *tensor_new(struct ggml_context *ctx, enum ggml_type type, in
     t->view_src = view_src;
     t->view_offs = view_src ? view_offs : 0;
     if (view_src && view_src->data) t->data = (char *) view_src->data + view_offs;
-    if (has_data) t->data = t + 1;
+    if (bytes > 0) t->data = t + 1;
     return t;
 }
 
