@@ -20,11 +20,21 @@ static enum err resize(void **p, size_t bytes) {
     return ERR_OK;
 }
 
-enum err sim_job_reserve(struct sim_job *j, const struct ggml_cgraph *graph) {
-    int most = graph->n_nodes;
+// Tensors there can be at most: nodes and their sources.
+static int count(const struct ggml_cgraph *graph) {
+    int n = graph->n_nodes;
     for (int i = 0; i < graph->n_nodes; i++) {
-        for (int k = 0; k < GGML_MAX_SRC; k++) most += graph->nodes[i]->src[k] != NULL;
+        for (int k = 0; k < GGML_MAX_SRC; k++) n += graph->nodes[i]->src[k] != NULL;
     }
+    return n;
+}
+
+bool sim_job_has_room(const struct sim_job *j, const struct ggml_cgraph *graph) {
+    return graph->n_nodes <= j->node_room && count(graph) <= j->room;
+}
+
+enum err sim_job_reserve(struct sim_job *j, const struct ggml_cgraph *graph) {
+    const int most = count(graph);
     if (graph->n_nodes > j->node_room) {
         TRY(resize((void **) &j->nodes, (size_t) graph->n_nodes * sizeof(*j->nodes)));
         j->node_room = graph->n_nodes;

@@ -52,6 +52,7 @@ struct sim_job {
     size_t map_size;
     int n_tensors, room, node_room;
 };
+bool sim_job_has_room(const struct sim_job *j, const struct ggml_cgraph *graph);
 MUST_USE enum err sim_job_reserve(struct sim_job *j, const struct ggml_cgraph *graph);
 MUST_USE enum err sim_job_take(struct sim_job *j, const struct ggml_cgraph *graph);
 void sim_job_free(struct sim_job *j);

@@ -215,21 +215,6 @@ static bool cpy_async(ggml_backend_t from, ggml_backend_t to, const struct ggml_
     return true;
 }
 
-static enum ggml_status compute(ggml_backend_t backend, struct ggml_cgraph *graph, int flags) {
-    struct stream *s = &of(backend)->s;
-    if (graph->failure && graph->failure[0]) DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "%s", graph->failure);
-    const int job = s->next_job;
-    s->next_job = (s->next_job + 1) % SIM_JOBS;
-    wait_until(s->clock, s->job_time[job]);
-    if (sim_job_take(&s->jobs[job], graph) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
-    s->job_time[job] = queue(backend, (struct command) {.kind = RUN_GRAPH, .job = job, .no_fuse = (flags & GGML_COMPUTE_NO_FUSE) != 0});
-    return GGML_STATUS_SUCCESS;
-}
-
-static enum ggml_status status(ggml_backend_t backend) {
-    return (enum ggml_status) atomic_exchange(&of(backend)->s.status, GGML_STATUS_SUCCESS);
-}
-
 static bool reserve(ggml_backend_t backend, struct ggml_cgraph *graph) {
     struct stream *s = &of(backend)->s;
     synchronize(backend);
@@ -243,6 +228,22 @@ static bool reserve(ggml_backend_t backend, struct ggml_cgraph *graph) {
     s->work = p;
     s->work_bytes = bytes;
     return true;
+}
+
+static enum ggml_status compute(ggml_backend_t backend, struct ggml_cgraph *graph, int flags) {
+    struct stream *s = &of(backend)->s;
+    if (graph->failure && graph->failure[0]) DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "%s", graph->failure);
+    const int job = s->next_job;
+    s->next_job = (s->next_job + 1) % SIM_JOBS;
+    wait_until(s->clock, s->job_time[job]);
+    if (!sim_job_has_room(&s->jobs[job], graph) && !reserve(backend, graph)) return GGML_STATUS_ALLOC_FAILED;
+    if (sim_job_take(&s->jobs[job], graph) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
+    s->job_time[job] = queue(backend, (struct command) {.kind = RUN_GRAPH, .job = job, .no_fuse = (flags & GGML_COMPUTE_NO_FUSE) != 0});
+    return GGML_STATUS_SUCCESS;
+}
+
+static enum ggml_status status(ggml_backend_t backend) {
+    return (enum ggml_status) atomic_exchange(&of(backend)->s.status, GGML_STATUS_SUCCESS);
 }
 
 static size_t work_size(ggml_backend_t backend) { return of(backend)->s.work_bytes; }

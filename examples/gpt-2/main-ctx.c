@@ -1,0 +1,250 @@
+// GPT-2 the oldest way: contexts with memory of their own. One holds the weights, one the cache; the intermediate results of each batch
+// are laid one after the other into a scratch buffer, and nothing is ever reused within a batch.
+#include "common.h"
+
+#include "ggml-cpu.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct model {
+    struct gpt2_file file;
+    struct gpt2_weights w;
+    struct ggml_context *weights, *cache;
+    struct ggml_tensor *k, *v;     // [n_embd * n_ctx * n_layer] F32
+    struct ggml_context *batch;    // in the scratch buffer, emptied for each batch
+    void *scratch;
+    size_t scratch_size, used, per_token;  // used: by the largest batch so far
+    int n_threads;
+    float *logits;                 // [n_vocab]
+};
+
+struct options {
+    const char *model, *prompt;
+    int n_made_up, n_predict, n_batch, n_threads;
+};
+
+static const char usage[] = "usage: %s -m MODEL [-p TEXT | -k N: N made-up tokens] [-n tokens to add] [-b batch] [-t threads]\n";
+
+static bool parse(int argc, char **argv, struct options *o) {
+    *o = (struct options) {.prompt = "Hello, my name is", .n_predict = 16, .n_batch = 32, .n_threads = 2};
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const char *v = argv[i + 1];
+        if (strcmp(argv[i], "-m") == 0) o->model = v;
+        else if (strcmp(argv[i], "-p") == 0) o->prompt = v;
+        else if (strcmp(argv[i], "-k") == 0) o->n_made_up = atoi(v);
+        else if (strcmp(argv[i], "-n") == 0) o->n_predict = atoi(v);
+        else if (strcmp(argv[i], "-b") == 0) o->n_batch = atoi(v);
+        else if (strcmp(argv[i], "-t") == 0) o->n_threads = atoi(v);
+        else return false;
+    }
+    return o->model && argc % 2 == 1 && o->n_batch > 0 && o->n_threads > 0 && o->n_predict > 0;
+}
+
+// The prompt as tokens, with room behind it for what is added. NULL: no memory, or the context is too small.
+static int32_t *make_prompt(const struct gpt2_file *file, const struct options *o, int *n) {
+    const int room = file->hp.n_ctx;
+    int32_t *tokens = malloc(((size_t) room + 1) * sizeof(int32_t));
+    if (!tokens) return NULL;
+    if (o->n_made_up > 0) {
+        for (*n = 0; *n < o->n_made_up && *n < room; ++*n) tokens[*n] = (7 + 37 * *n) % file->hp.n_vocab;
+    } else {
+        *n = gpt2_tokenize(file, o->prompt, tokens, room);
+    }
+    if (*n > 0 && *n + o->n_predict <= room) return tokens;
+    fprintf(stderr, "%d tokens and %d more do not fit the context of %d\n", *n, o->n_predict, room);
+    free(tokens);
+    return NULL;
+}
+
+static uint64_t hash_of(uint64_t h, const float *x, int n) {  // FNV-1a over the bytes
+    const unsigned char *p = (const unsigned char *) x;
+    for (size_t i = 0; i < (size_t) n * sizeof(float); i++) h = (h ^ p[i]) * 0x100000001b3u;
+    return h;
+}
+
+static int32_t best_of(const float *x, int n) {
+    int32_t best = 0;
+    for (int i = 1; i < n; i++) {
+        if (x[i] > x[best]) best = i;
+    }
+    return best;
+}
+
+// ---- the graph ------------------------------------------------------------------------------------------------------------
+
+static struct ggml_tensor *norm(struct ggml_context *c, struct ggml_tensor *x, float eps, struct ggml_tensor *g, struct ggml_tensor *b) {
+    return ggml_add(c, ggml_mul(c, ggml_norm(c, x, eps), g), b);
+}
+
+static struct ggml_tensor *linear(struct ggml_context *c, struct ggml_tensor *w, struct ggml_tensor *b, struct ggml_tensor *x) {
+    return ggml_add(c, ggml_mul_mat(c, w, x), b);
+}
+
+// Attention of n new tokens at n_past over all n_past + n positions. The new keys and values go to the cache first.
+static struct ggml_tensor *attention(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, int il, struct ggml_tensor *x, int n, int n_past) {
+    const struct gpt2_hparams *hp = &m->file.hp;
+    const struct gpt2_layer *l = &m->w.layers[il];
+    const int64_t e = hp->n_embd, d = e / hp->n_head, n_kv = n_past + n;
+    struct ggml_tensor *qkv = linear(c, l->qkv_w, l->qkv_b, x);
+    struct ggml_tensor *q = ggml_view_2d(c, qkv, e, n, qkv->nb[1], 0);
+    struct ggml_tensor *k = ggml_view_2d(c, qkv, e, n, qkv->nb[1], (size_t) e * sizeof(float));
+    struct ggml_tensor *v = ggml_view_2d(c, qkv, e, n, qkv->nb[1], (size_t) (2 * e) * sizeof(float));
+    struct ggml_tensor *ck = m->k, *cv = m->v;
+    const size_t layer = (size_t) il * (size_t) hp->n_ctx * (size_t) e * sizeof(float), row = (size_t) e * sizeof(float);
+    ggml_build_forward_expand(gf, ggml_cpy(c, k, ggml_view_2d(c, ck, e, n, row, layer + (size_t) n_past * row)));
+    ggml_build_forward_expand(gf, ggml_cpy(c, v, ggml_view_2d(c, cv, e, n, row, layer + (size_t) n_past * row)));
+    q = ggml_permute(c, ggml_cont_3d(c, q, d, hp->n_head, n), 0, 2, 1, 3);
+    k = ggml_permute(c, ggml_view_3d(c, ck, d, hp->n_head, n_kv, (size_t) d * sizeof(float), row, layer), 0, 2, 1, 3);
+    v = ggml_permute(c, ggml_view_3d(c, cv, d, hp->n_head, n_kv, (size_t) d * sizeof(float), row, layer), 1, 2, 0, 3);
+    struct ggml_tensor *kq = ggml_scale(c, ggml_mul_mat(c, k, q), 1.0f / sqrtf((float) d));
+    kq = ggml_soft_max(c, ggml_diag_mask_inf(c, kq, n_past));
+    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, v), kq);                          // [d, n, head]
+    x = ggml_cont_2d(c, ggml_permute(c, kqv, 0, 2, 1, 3), e, n);
+    return linear(c, l->proj_w, l->proj_b, x);
+}
+
+static struct ggml_tensor *build(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, const int32_t *ids, int n, int n_past) {
+    const struct gpt2_hparams *hp = &m->file.hp;
+    struct ggml_tensor *tokens = ggml_new_tensor_1d(c, GGML_TYPE_I32, n), *positions = ggml_new_tensor_1d(c, GGML_TYPE_I32, n), *x;
+    if (!tokens->data || !positions->data || tokens->ne[0] != n) return NULL;  // the scratch buffer is full
+    memcpy(tokens->data, ids, (size_t) n * sizeof(int32_t));
+    for (int i = 0; i < n; i++) ((int32_t *) positions->data)[i] = n_past + i;
+    x = ggml_add(c, ggml_get_rows(c, m->w.wte, tokens), ggml_get_rows(c, m->w.wpe, positions));
+    for (int il = 0; il < hp->n_layer; il++) {
+        const struct gpt2_layer *l = &m->w.layers[il];
+        x = ggml_add(c, attention(m, c, gf, il, norm(c, x, hp->eps, l->ln_1_g, l->ln_1_b), n, n_past), x);
+        struct ggml_tensor *h = ggml_gelu(c, linear(c, l->up_w, l->up_b, norm(c, x, hp->eps, l->ln_2_g, l->ln_2_b)));
+        x = ggml_add(c, linear(c, l->down_w, l->down_b, h), x);
+    }
+    x = ggml_view_2d(c, x, hp->n_embd, 1, x->nb[1], (size_t) (n - 1) * x->nb[1]);  // only the last token's logits are wanted
+    x = ggml_mul_mat(c, m->w.lm_head, norm(c, x, hp->eps, m->w.ln_f_g, m->w.ln_f_b));
+    ggml_build_forward_expand(gf, x);
+    return x;
+}
+
+// The scratch buffer holds everything a batch computes.
+static bool scratch(struct model *m, size_t size) {
+    ggml_free(m->batch);
+    free(m->scratch);
+    m->scratch = malloc(size);
+    m->scratch_size = size;
+    m->batch = m->scratch ? ggml_init((struct ggml_init_params) {size, m->scratch, false}) : NULL;
+    if (!m->batch) fprintf(stderr, "no memory for a scratch buffer of %zu bytes\n", size);
+    return m->batch != NULL;
+}
+
+// Logits of the last of n tokens; NULL on failure.
+static const float *eval(struct model *m, const int32_t *ids, int n, int n_past) {
+    struct ggml_context *c = m->batch;
+    ggml_reset(c);
+    struct ggml_cgraph *gf = ggml_new_graph(c);
+    struct ggml_tensor *x = gf ? build(m, c, gf, ids, n, n_past) : NULL;
+    const bool ok = x && ggml_graph_compute_with_ctx(c, gf, m->n_threads) == GGML_STATUS_SUCCESS;
+    if (ok) memcpy(m->logits, x->data, (size_t) m->file.hp.n_vocab * sizeof(float));
+    if (ggml_used_mem(c) > m->used) m->used = ggml_used_mem(c);
+    if (m->per_token == 0) m->per_token = ggml_used_mem(c) / (size_t) n;
+    if (!ok) fprintf(stderr, "a batch of %d tokens could not be computed in %zu bytes of scratch\n", n, m->scratch_size);
+    return ok ? m->logits : NULL;
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------------------
+
+static void unload(struct model *m) {
+    ggml_free(m->weights);
+    ggml_free(m->cache);
+    ggml_free(m->batch);
+    free(m->scratch);
+    free(m->logits);
+    gpt2_free_weights(&m->w);
+    gpt2_close(&m->file);
+}
+
+static bool load(struct model *m, const struct options *o) {
+    memset(m, 0, sizeof(*m));
+    m->n_threads = o->n_threads;
+    if (!gpt2_open(&m->file, o->model)) return false;
+    const struct gpt2_hparams *hp = &m->file.hp;
+    const size_t n_tensors = (size_t) gpt2_n_tensors(&m->file);
+    const size_t weights = gpt2_data_bytes(&m->file) + n_tensors * (ggml_tensor_overhead() + GGML_MEM_ALIGN);
+    m->weights = ggml_init((struct ggml_init_params) {weights, NULL, false});
+    if (!m->weights || !gpt2_make_weights(&m->file, m->weights, false, &m->w) || !gpt2_read_weights(&m->file, m->weights)) return false;
+    const int64_t n_kv = (int64_t) hp->n_embd * hp->n_ctx * hp->n_layer;
+    const size_t cache = 2 * ((size_t) n_kv * sizeof(float) + ggml_tensor_overhead() + GGML_MEM_ALIGN);
+    m->cache = ggml_init((struct ggml_init_params) {cache, NULL, false});
+    if (!m->cache) return false;
+    m->k = ggml_new_tensor_1d(m->cache, GGML_TYPE_F32, n_kv);
+    m->v = ggml_new_tensor_1d(m->cache, GGML_TYPE_F32, n_kv);
+    m->logits = malloc((size_t) hp->n_vocab * sizeof(float));
+    if (!m->k->data || !m->v->data || !m->logits) return false;
+    memset(m->k->data, 0, ggml_nbytes(m->k));
+    memset(m->v->data, 0, ggml_nbytes(m->v));
+    printf("weights: %.2f MiB, in a context of %.2f\n", (double) ggml_used_mem(m->weights) / 1048576.0, (double) weights / 1048576.0);
+    printf("cache:   %.2f MiB, in a context of its own\n", (double) ggml_used_mem(m->cache) / 1048576.0);
+    return true;
+}
+
+// Four tokens at the end of the context, where attention needs most, say how many bytes a token takes.
+static bool reserve(struct model *m, const struct options *o) {
+    const size_t first = (size_t) 256 << 20;
+    if (!scratch(m, first)) return false;
+    const int32_t ids[4] = {0, 1, 2, 3};
+    if (!eval(m, ids, 4, m->file.hp.n_ctx - 4)) return false;
+    const int most = o->n_batch < m->file.hp.n_ctx ? o->n_batch : m->file.hp.n_ctx;
+    const size_t need = (size_t) (1.1 * (double) m->per_token * most);  // it grows to 1.1 times what was measured
+    if (need > first && !scratch(m, need)) return false;
+    m->used = 0;
+    printf("scratch: %.2f MiB%s; a token takes %.2f KiB\n", (double) m->scratch_size / 1048576.0,
+           m->scratch_size > first ? " (grown from 256)" : "", (double) m->per_token / 1024.0);
+    return true;
+}
+
+static bool report(const struct model *m) {
+    printf("used of the scratch buffer: %.2f MiB\n", (double) m->used / 1048576.0);
+    return true;
+}
+
+// ---- the loop -------------------------------------------------------------------------------------------------------------
+
+static bool generate(struct model *m, const struct options *o) {
+    int n;
+    int32_t *tokens = make_prompt(&m->file, o, &n);
+    if (!tokens) return false;
+    const int n_prompt = n, n_end = n + o->n_predict;
+    uint64_t hash = 0xcbf29ce484222325u;
+    bool ok = true;
+    for (int at = 0; ok && at < n_end - 1;) {
+        const int left = n - at, step = left < o->n_batch ? left : o->n_batch;
+        const float *logits = eval(m, tokens + at, step, at);
+        ok = logits != NULL;
+        if (!ok) break;
+        at += step;
+        if (at <= n_prompt) printf("%s%d", at == step ? "batches: " : " + ", step);
+        if (at == n_prompt) printf("\n");
+        if (at < n) continue;
+        hash = hash_of(hash, logits, m->file.hp.n_vocab);
+        tokens[n++] = best_of(logits, m->file.hp.n_vocab);
+    }
+    if (ok) {
+        printf("tokens:");
+        for (int i = n_prompt; i < n; i++) printf(" %d", tokens[i]);
+        printf("\ntext: ");
+        for (int i = n_prompt; i < n; i++) gpt2_print(&m->file, tokens[i]);
+        printf("\nlogits: %016llx\n", (unsigned long long) hash);
+    }
+    free(tokens);
+    return ok;
+}
+
+int main(int argc, char **argv) {
+    struct options o;
+    if (!parse(argc, argv, &o)) {
+        fprintf(stderr, usage, argv[0]);
+        return 2;
+    }
+    struct model m;
+    const bool ok = load(&m, &o) && reserve(&m, &o) && generate(&m, &o) && report(&m);
+    unload(&m);
+    return ok ? 0 : 1;
+}
