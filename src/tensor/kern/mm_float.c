@@ -217,13 +217,15 @@ INLINE void pack(int kind, const struct mm_job *j, const struct type *type, int6
             src = (const uint8_t *) tmp;
             stride = STAGE_STRIDE * sizeof(float);
         }
+        struct rows rows = rows_at(src, stride);
         for (int64_t i = 0; i < n; i += L) {
             float *to = panel + ((at + i) / L) * width;
             UNROLL for (int q = 0; q < L; q += 4) {
                 vi t[4];
-                load_words(src + 4 * (i + q), stride, t);
+                load_words(&rows, 4 * (size_t) q, t);
                 UNROLL for (int o = 0; o < 4; o++) vi_store(to + (q + o) * ni * width, t[o]);
             }
+            rows_advance(&rows, 4 * L);
         }
     }
 }

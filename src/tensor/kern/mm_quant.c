@@ -20,6 +20,7 @@ const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col)
 
 enum {
     L = MM_L,
+    FEW = 16,  // columns up to which weights are read row by row
 #if MM_L == 16 && MM_VNNI
     PANEL = 2,
     COLS = 6,
@@ -213,7 +214,7 @@ TILES(tiles_16_min, 16, true, false, 255)
 
 // ---- rows times columns ---------------------------------------------------------------------------------------------
 
-typedef void unpack_fn(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step);
+typedef void unpack_fn(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead);
 
 // Kernel scratch of a thread.
 struct scratch {
@@ -256,39 +257,56 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, co
 }
 
 static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_fn *unpack, struct scratch *s, int64_t lo, int64_t group,
-                        int n, struct panel_group *out, int step) {
+                        int n, struct panel_group *out, int step, const uint8_t *ahead) {
     const size_t at = (size_t) (group * 32 / type->block) * type->size, bytes = (size_t) (n * 32 / type->block) * type->size;
     const uint8_t *p = j->a + (size_t) lo * j->a_stride + at;
     if (lo + L <= j->n_row) {
-        unpack(p, j->a_stride, n, out, step);
+        unpack(p, j->a_stride, n, out, step, ahead);
         return;
     }
     for (int r = 0; r < L; r++) {
         const int64_t row = lo + r < j->n_row ? lo + r : j->n_row - 1;
         memcpy(s->rows[r], j->a + (size_t) row * j->a_stride + at, bytes);
     }
-    unpack(s->rows[0], sizeof s->rows[0], n, out, step);
+    unpack(s->rows[0], sizeof s->rows[0], n, out, step, NULL);
+}
+
+// One range of k of one panel of rows.
+static void quant_piece(const struct mm_job *j, const struct type *type, unpack_fn *unpack, tile_fn *const (*tiles)[7], int64_t row,
+                        int64_t group, int n, bool few) {
+    struct scratch *s = j->scratch;
+    const int R = PANEL == 2 && j->row1 - row > L ? 2 : 1;
+    struct span rows[2];
+    for (int r = 0; r < R; r++) {
+        const int64_t first = row + r * L, next = first + PANEL * L;
+        rows[r].lo = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0);
+        rows[r].from = (int) (first - rows[r].lo);
+        rows[r].to = (int) (j->row1 - rows[r].lo < L ? j->row1 - rows[r].lo : L);
+        const uint8_t *ahead = NULL;
+        if (few && next + L <= j->row1) {
+            ahead = j->a + (size_t) next * j->a_stride + (size_t) L * (size_t) (group * 32 / type->block) * type->size;
+        }
+        unpack_rows(j, type, unpack, s, rows[r].lo, group, n, s->panel + r, R, ahead);
+    }
+    panel_times(j, tiles[R - 1], R, rows, s->panel, group, n);
 }
 
 static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const (*tiles)[7]) {
     const struct type *type = type_get(j->type);
-    struct scratch *s = j->scratch;
     const int64_t n_group = j->k / 32;
+    if (j->n_col <= FEW) {  // the weights are what takes time: read them in order
+        for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
+            for (int64_t group = 0; group < n_group; group += GROUPS) {
+                const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
+                quant_piece(j, type, unpack, tiles, row, group, n, true);
+            }
+        }
+        return;
+    }
     // All rows see one range of k before the next: its part of the columns stays in the second-level cache.
     for (int64_t group = 0; group < n_group; group += GROUPS) {
         const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
-        for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
-            const int R = PANEL == 2 && j->row1 - row > L ? 2 : 1;
-            struct span rows[2];
-            for (int r = 0; r < R; r++) {
-                const int64_t first = row + r * L;
-                rows[r].lo = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0);
-                rows[r].from = (int) (first - rows[r].lo);
-                rows[r].to = (int) (j->row1 - rows[r].lo < L ? j->row1 - rows[r].lo : L);
-                unpack_rows(j, type, unpack, s, rows[r].lo, group, n, s->panel + r, R);
-            }
-            panel_times(j, tiles[R - 1], R, rows, s->panel, group, n);
-        }
+        for (int64_t row = j->row0; row < j->row1; row += PANEL * L) quant_piece(j, type, unpack, tiles, row, group, n, false);
     }
 }
 

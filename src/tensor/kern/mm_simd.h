@@ -31,17 +31,44 @@ INLINE vi sl(vi x, int n) { return (vi) ((vu_lanes) x << n); }
 INLINE vi sr(vi x, int n) { return (vi) ((vu_lanes) x >> n); }
 INLINE vi sra(vi x, int n) { return (vi) ((vs_lanes) x >> n); }
 
+// L rows `s` bytes apart, walked together: p[q] is row 4q, so that every row is one addition away. The compiler is kept from
+// making up pointers of its own, which it would spill.
+enum { ROW_QUARTERS = VF_N / 4 };
+struct rows {
+    const uint8_t *p[ROW_QUARTERS];
+    size_t s, s3;
+};
+#define OPAQUE(x) __asm__("" : "+r"(x))
+
+INLINE struct rows rows_at(const uint8_t *p, size_t stride) {
+    struct rows r = {.s = stride, .s3 = 3 * stride};
+    UNROLL for (int q = 0; q < ROW_QUARTERS; q++) r.p[q] = p + (size_t) (4 * q) * stride;
+    OPAQUE(r.s);
+    OPAQUE(r.s3);
+    return r;
+}
+INLINE void rows_advance(struct rows *r, size_t bytes) {
+    UNROLL for (int q = 0; q < ROW_QUARTERS; q++) {
+        r->p[q] += bytes;
+        OPAQUE(r->p[q]);
+    }
+}
+INLINE const uint8_t *rows_get(const struct rows *r, int i) {
+    const int q = i % 4;
+    return r->p[i / 4] + (q == 0 ? 0 : q == 1 ? r->s : q == 2 ? 2 * r->s : r->s3);
+}
+
 #if defined(__AVX512F__)
 // Lanes from .. to - 1 of the vector at p; zeros elsewhere, and nothing else is touched.
 INLINE __mmask16 span_mask(int from, int to) { return (__mmask16) (((1u << to) - 1) & (0xffffu << from)); }
 INLINE vf vf_load_span(const float *p, int from, int to) { return _mm512_maskz_loadu_ps(span_mask(from, to), p); }
 INLINE void vf_store_span(float *p, vf x, int from, int to) { _mm512_mask_storeu_ps(p, span_mask(from, to), x); }
 
-INLINE vi load_quarters(const uint8_t *p, size_t s) {
-    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *) p));
-    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *) (p + 4 * s)), 1);
-    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *) (p + 8 * s)), 2);
-    return _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *) (p + 12 * s)), 3);
+INLINE vi load_quarters(const struct rows *r, size_t at) {
+    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *) (r->p[0] + at)));
+    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *) (r->p[1] + at)), 1);
+    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *) (r->p[2] + at)), 2);
+    return _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *) (r->p[3] + at)), 3);
 }
 #define VI_(name) _mm512_##name
 #elif defined(__AVX2__)
@@ -49,9 +76,9 @@ INLINE __m256i span_mask(int from, int to) { return _mm256_andnot_si256(avx2_mas
 INLINE vf vf_load_span(const float *p, int from, int to) { return _mm256_maskload_ps(p, span_mask(from, to)); }
 INLINE void vf_store_span(float *p, vf x, int from, int to) { _mm256_maskstore_ps(p, span_mask(from, to), x); }
 
-INLINE vi load_quarters(const uint8_t *p, size_t s) {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) p)),
-                                   _mm_loadu_si128((const __m128i *) (p + 4 * s)), 1);
+INLINE vi load_quarters(const struct rows *r, size_t at) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) (r->p[0] + at))),
+                                   _mm_loadu_si128((const __m128i *) (r->p[1] + at)), 1);
 }
 #define VI_(name) _mm256_##name
 #else
@@ -67,11 +94,11 @@ INLINE void vf_store_span(float *p, vf x, int from, int to) {
 }
 #endif
 
-// 16 bytes of each of L rows, transposed as 4-byte words: out[w] holds word w of every row, one row per lane.
+// 16 bytes at `at` of each of L rows, transposed as 4-byte words: out[w] holds word w of every row, one row per lane.
 #if defined(VI_)
-INLINE void load_words(const uint8_t *p, size_t s, vi out[4]) {
-    const vi a = load_quarters(p, s), b = load_quarters(p + s, s);
-    const vi c = load_quarters(p + 2 * s, s), d = load_quarters(p + 3 * s, s);
+INLINE void load_words(const struct rows *r, size_t at, vi out[4]) {
+    const vi a = load_quarters(r, at), b = load_quarters(r, at + r->s);
+    const vi c = load_quarters(r, at + 2 * r->s), d = load_quarters(r, at + r->s3);
     const vi ab0 = VI_(unpacklo_epi32)(a, b), ab1 = VI_(unpackhi_epi32)(a, b);
     const vi cd0 = VI_(unpacklo_epi32)(c, d), cd1 = VI_(unpackhi_epi32)(c, d);
     out[0] = VI_(unpacklo_epi64)(ab0, cd0);
@@ -80,9 +107,10 @@ INLINE void load_words(const uint8_t *p, size_t s, vi out[4]) {
     out[3] = VI_(unpackhi_epi64)(ab1, cd1);
 }
 #else
-INLINE void load_words(const uint8_t *p, size_t s, vi out[4]) {
-    const int32x4_t a = vreinterpretq_s32_u8(vld1q_u8(p)), b = vreinterpretq_s32_u8(vld1q_u8(p + s));
-    const int32x4_t c = vreinterpretq_s32_u8(vld1q_u8(p + 2 * s)), d = vreinterpretq_s32_u8(vld1q_u8(p + 3 * s));
+INLINE void load_words(const struct rows *r, size_t at, vi out[4]) {
+    const uint8_t *p = r->p[0] + at;
+    const int32x4_t a = vreinterpretq_s32_u8(vld1q_u8(p)), b = vreinterpretq_s32_u8(vld1q_u8(p + r->s));
+    const int32x4_t c = vreinterpretq_s32_u8(vld1q_u8(p + 2 * r->s)), d = vreinterpretq_s32_u8(vld1q_u8(p + r->s3));
     const int32x4x2_t ab = vtrnq_s32(a, b), cd = vtrnq_s32(c, d);
     out[0] = vcombine_s32(vget_low_s32(ab.val[0]), vget_low_s32(cd.val[0]));
     out[1] = vcombine_s32(vget_low_s32(ab.val[1]), vget_low_s32(cd.val[1]));

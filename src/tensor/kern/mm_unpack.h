@@ -1,5 +1,6 @@
 // Blocks of L rows to the panel that the integer tiles read: a lane per row. unpack_<type>(p, stride, n, out, step): n groups of
 // 32 values from p, rows `stride` bytes apart, to out[0], out[step], ... n is a multiple of the type's groups per block.
+// ahead, unless NULL: memory that will be read next; as much as is read here is prefetched in step.
 // Integers are stored as the level wants them: plus the type's offset, as unsigned bytes, or (SIGNED) as they are.
 #pragma once
 
@@ -42,70 +43,78 @@ INLINE void put_words(struct panel_group *g, const vi w[8], int offset, int max)
     UNROLL for (int j = 0; j < 8; j++) vi_store(g->w[j], SIGNED(max) && offset ? bytes_sub(w[j], bytes_set1(offset)) : w[j]);
 }
 
-INLINE void load_32(const uint8_t *p, size_t stride, vi w[8]) {
-    load_words(p, stride, w);
-    load_words(p + 16, stride, w + 4);
+INLINE void load_32(const struct rows *r, size_t at, vi w[8]) {
+    load_words(r, at, w);
+    load_words(r, at + 16, w + 4);
 }
 
-INLINE void nibbles_16(const uint8_t *p, size_t stride, vi w[8]) {
+INLINE void nibbles_16(const struct rows *r, size_t at, vi w[8]) {
     const vi low = bytes_set1(15);
     vi t[4];
-    load_words(p, stride, t);
+    load_words(r, at, t);
     UNROLL for (int j = 0; j < 4; j++) {
         w[j] = vi_and(t[j], low);
         w[j + 4] = vi_and(sr(t[j], 4), low);
     }
 }
 
-// 16-bit (32-bit) words at p of L rows, written apart so that they can be loaded as vectors later.
-INLINE void gather_16(const uint8_t *p, size_t stride, uint16_t *out) {
-    UNROLL for (int r = 0; r < MM_L; r++) memcpy(out + r, p + (size_t) r * stride, 2);
-}
-INLINE void gather_32(const uint8_t *p, size_t stride, uint32_t *out) {
-    UNROLL for (int r = 0; r < MM_L; r++) memcpy(out + r, p + (size_t) r * stride, 4);
+// 32-bit words of L rows, written side by side so that they can be loaded as a vector later, when the stores are done. One by
+// one through general registers: the vector ports have enough to do.
+INLINE void gather_32(const struct rows *r, size_t at, uint32_t *out) {
+    UNROLL for (int i = 0; i < MM_L; i++) {
+        uint32_t t;
+        memcpy(&t, rows_get(r, i) + at, 4);
+        OPAQUE(t);
+        out[i] = t;
+    }
 }
 
 enum { GROUPS = 16 };  // groups unpacked at a time, at most
 
+// Asks for the next L times `bytes` of what is read after this (NULL: nothing), while other work goes on.
+INLINE void prefetch(const uint8_t **ahead, size_t bytes) {
+    if (!*ahead) return;
+    for (size_t i = 0; i < MM_L * bytes; i += 64) __builtin_prefetch(*ahead + i, 0, 2);
+    *ahead += MM_L * bytes;
+}
+
 // ---- blocks of 32 ---------------------------------------------------------------------------------------------------
 
-INLINE void gather_scales(const uint8_t *p, size_t stride, size_t size, int n, bool min, uint16_t (*out)[MM_L]) {
+// First words of the groups: d and two bytes more, or d and m.
+INLINE void gather_scales(struct rows r, size_t size, int n, uint32_t (*out)[MM_L]) {
     for (int g = 0; g < n; g++) {
-        if (min) {
-            uint32_t t[MM_L];
-            gather_32(p + (size_t) g * size, stride, t);
-            UNROLL for (int r = 0; r < MM_L; r++) out[2 * g][r] = (uint16_t) t[r], out[2 * g + 1][r] = (uint16_t) (t[r] >> 16);
-        } else {
-            gather_16(p + (size_t) g * size, stride, out[g]);
-        }
+        gather_32(&r, 0, out[g]);
+        rows_advance(&r, size);
     }
 }
 
-INLINE void put_scales(struct panel_group *g, bool min, uint16_t (*h)[MM_L]) {
-    vf_store(g->s[0], vf_load_f16(h[0]));
-    if (min) vf_store(g->m[0], vf_load_f16(h[1]));
+INLINE void put_scales(struct panel_group *g, bool min, const uint32_t *h) {
+    const vi x = vi_load(h);
+    vf_store(g->s[0], half_low(x));
+    if (min) vf_store(g->m[0], half_high(x));
 }
 
-static void unpack_q4_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
-    uint16_t h[GROUPS][MM_L];
-    gather_scales(p, stride, sizeof(struct block_q4_0), n, false, h);
+INLINE void unpack_q4(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead, size_t size,
+                      bool min) {
+    uint32_t h[GROUPS][MM_L];
+    struct rows r = rows_at(p, stride);
+    gather_scales(r, size, n, h);
     for (int g = 0; g < n; g++, out += step) {
         vi w[8];
-        nibbles_16(p + (size_t) g * sizeof(struct block_q4_0) + 2, stride, w);
-        put_words(out, w, 8, 15);
-        put_scales(out, false, h + g);
+        prefetch(&ahead, size);
+        nibbles_16(&r, min ? 4 : 2, w);
+        put_words(out, w, min ? 0 : 8, 15);
+        put_scales(out, min, h[g]);
+        rows_advance(&r, size);
     }
 }
 
-static void unpack_q4_1(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
-    uint16_t h[2 * GROUPS][MM_L];
-    gather_scales(p, stride, sizeof(struct block_q4_1), n, true, h);
-    for (int g = 0; g < n; g++, out += step) {
-        vi w[8];
-        nibbles_16(p + (size_t) g * sizeof(struct block_q4_1) + 4, stride, w);
-        put_words(out, w, 0, 15);
-        put_scales(out, true, h + 2 * g);
-    }
+static void unpack_q4_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+    unpack_q4(p, stride, n, out, step, ahead, sizeof(struct block_q4_0), false);
+}
+
+static void unpack_q4_1(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+    unpack_q4(p, stride, n, out, step, ahead, sizeof(struct block_q4_1), true);
 }
 
 // Bit 4j + i of each lane of h to bit 4 of byte i of w[j].
@@ -124,38 +133,47 @@ INLINE void fifth_bits(vi h, vi w[8]) {
 #endif
 }
 
-INLINE void unpack_q5(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, size_t size, bool min) {
-    uint16_t h[2 * GROUPS][MM_L];
-    int32_t high[GROUPS][MM_L];
-    gather_scales(p, stride, size, n, min, h);
+INLINE void unpack_q5(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead, size_t size,
+                      bool min) {
+    uint32_t h[GROUPS][MM_L], high[GROUPS][MM_L];
+    struct rows r = rows_at(p, stride), q = r;
     const size_t at = min ? 4 : 2;
-    for (int g = 0; g < n; g++) gather_32(p + (size_t) g * size + at, stride, (uint32_t *) high[g]);
+    gather_scales(r, size, n, h);
+    for (int g = 0; g < n; g++) {
+        gather_32(&q, at, high[g]);
+        rows_advance(&q, size);
+    }
     for (int g = 0; g < n; g++, out += step) {
         vi w[8];
-        nibbles_16(p + (size_t) g * size + at + 4, stride, w);
+        prefetch(&ahead, size);
+        nibbles_16(&r, at + 4, w);
         fifth_bits(vi_load(high[g]), w);
         put_words(out, w, min ? 0 : 16, 31);
-        put_scales(out, min, h + (min ? 2 * g : g));
+        put_scales(out, min, h[g]);
+        rows_advance(&r, size);
     }
 }
 
-static void unpack_q5_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
-    unpack_q5(p, stride, n, out, step, sizeof(struct block_q5_0), false);
+static void unpack_q5_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+    unpack_q5(p, stride, n, out, step, ahead, sizeof(struct block_q5_0), false);
 }
 
-static void unpack_q5_1(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
-    unpack_q5(p, stride, n, out, step, sizeof(struct block_q5_1), true);
+static void unpack_q5_1(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+    unpack_q5(p, stride, n, out, step, ahead, sizeof(struct block_q5_1), true);
 }
 
-static void unpack_q8_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
-    uint16_t h[GROUPS][MM_L];
-    gather_scales(p, stride, sizeof(struct block_q8_0), n, false, h);
+static void unpack_q8_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+    uint32_t h[GROUPS][MM_L];
+    struct rows r = rows_at(p, stride);
+    gather_scales(r, sizeof(struct block_q8_0), n, h);
     const vi flip = bytes_set1(-128);
     for (int g = 0; g < n; g++, out += step) {
         vi w[8];
-        load_32(p + (size_t) g * sizeof(struct block_q8_0) + 2, stride, w);
+        prefetch(&ahead, sizeof(struct block_q8_0));
+        load_32(&r, 2, w);
         UNROLL for (int j = 0; j < 8; j++) vi_store(out->w[j], SIGNED(255) ? w[j] : vi_xor(w[j], flip));
-        put_scales(out, false, h + g);
+        put_scales(out, false, h[g]);
+        rows_advance(&r, sizeof(struct block_q8_0));
     }
 }
 
@@ -166,9 +184,9 @@ static void unpack_q8_0(const uint8_t *p, size_t stride, int n, struct panel_gro
 #define BYTE_S(x, i) vf_from_vi(sra(sl((x), 24 - 8 * (i)), 24))
 
 // The 16 header bytes of q4_K and q5_K: d and dmin, then scales and minima of 6 bits.
-INLINE void k_scales(const uint8_t *p, size_t stride, struct panel_group *out, int step) {
+INLINE void k_scales(const struct rows *r, struct panel_group *out, int step) {
     vi t[4];
-    load_words(p, stride, t);
+    load_words(r, 0, t);
     const vf d = half_low(t[0]), dmin = vf_neg(half_high(t[0]));
     const vi six = bytes_set1(63), four = bytes_set1(15), top = bytes_set1(0x30);
     const vi s[2] = {vi_and(t[1], six), vi_or(vi_and(t[3], four), vi_and(sr(t[1], 2), top))};
@@ -179,13 +197,15 @@ INLINE void k_scales(const uint8_t *p, size_t stride, struct panel_group *out, i
     }
 }
 
-static void unpack_q4_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+static void unpack_q4_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
     const vi low = bytes_set1(15);
-    for (; n > 0; n -= 8, p += sizeof(struct block_q4_K)) {
-        k_scales(p, stride, out, step);
+    struct rows r = rows_at(p, stride);
+    for (; n > 0; n -= 8, rows_advance(&r, sizeof(struct block_q4_K))) {
+        k_scales(&r, out, step);
         for (int c = 0; c < 4; c++, out += 2 * step) {
+            prefetch(&ahead, sizeof(struct block_q4_K) / 4);
             vi t[8], w[8];
-            load_32(p + 16 + 32 * c, stride, t);
+            load_32(&r, (size_t) (16 + 32 * c), t);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_and(t[j], low);
             put_words(out, w, 0, 15);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_and(sr(t[j], 4), low);
@@ -194,15 +214,17 @@ static void unpack_q4_K(const uint8_t *p, size_t stride, int n, struct panel_gro
     }
 }
 
-static void unpack_q5_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+static void unpack_q5_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
     const vi low = bytes_set1(15), bit = bytes_set1(16), one = bytes_set1(1);
-    for (; n > 0; n -= 8, p += sizeof(struct block_q5_K)) {
-        k_scales(p, stride, out, step);
+    struct rows r = rows_at(p, stride);
+    for (; n > 0; n -= 8, rows_advance(&r, sizeof(struct block_q5_K))) {
+        k_scales(&r, out, step);
         vi h[8];
-        load_32(p + 16, stride, h);
+        load_32(&r, 16, h);
         for (int c = 0; c < 4; c++, out += 2 * step) {
+            prefetch(&ahead, sizeof(struct block_q5_K) / 4);
             vi t[8], w[8];
-            load_32(p + 48 + 32 * c, stride, t);
+            load_32(&r, (size_t) (48 + 32 * c), t);
             UNROLL for (int j = 0; j < 8; j++) {
                 w[j] = vi_or(vi_and(t[j], low), vi_and(sl(vi_and(h[j], one), 4), bit));
                 h[j] = sr(h[j], 1);
@@ -217,20 +239,22 @@ static void unpack_q5_K(const uint8_t *p, size_t stride, int n, struct panel_gro
     }
 }
 
-static void unpack_q6_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+static void unpack_q6_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
     const vi low = bytes_set1(15), two = bytes_set1(0x30);
-    for (; n > 0; n -= 8, p += sizeof(struct block_q6_K), out += 8 * step) {
+    struct rows r = rows_at(p, stride);
+    for (; n > 0; n -= 8, out += 8 * step, rows_advance(&r, sizeof(struct block_q6_K))) {
         vi s[4], t[4];
-        load_words(p + 192, stride, s);
-        load_words(p + 194, stride, t);  // its last word ends with d
+        load_words(&r, 192, s);
+        load_words(&r, 194, t);  // its last word ends with d
         const vf d = half_high(t[3]);
         UNROLL for (int i = 0; i < 16; i++) vf_store(out[i / 2 * step].s[i % 2], vf_mul(d, BYTE_S(s[i / 4], i % 4)));
         for (int half = 0; half < 2; half++) {
+            prefetch(&ahead, sizeof(struct block_q6_K) / 2);
             struct panel_group *o = out + 4 * half * step;
             vi a[8], b[8], h[8], w[8];
-            load_32(p + 64 * half, stride, a);
-            load_32(p + 64 * half + 32, stride, b);
-            load_32(p + 128 + 32 * half, stride, h);
+            load_32(&r, (size_t) (64 * half), a);
+            load_32(&r, (size_t) (64 * half + 32), b);
+            load_32(&r, (size_t) (128 + 32 * half), h);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(vi_and(a[j], low), vi_and(sl(h[j], 4), two));
             put_words(o, w, 32, 63);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(vi_and(b[j], low), vi_and(sl(h[j], 2), two));
@@ -243,12 +267,13 @@ static void unpack_q6_K(const uint8_t *p, size_t stride, int n, struct panel_gro
     }
 }
 
-static void unpack_q2_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+static void unpack_q2_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
     const vi two = bytes_set1(3);
-    for (; n > 0; n -= 8, p += sizeof(struct block_q2_K), out += 8 * step) {
+    struct rows r = rows_at(p, stride);
+    for (; n > 0; n -= 8, out += 8 * step, rows_advance(&r, sizeof(struct block_q2_K))) {
         vi s[4], t[4];
-        load_words(p, stride, s);
-        load_words(p + 68, stride, t);  // its last word is d and dmin
+        load_words(&r, 0, s);
+        load_words(&r, 68, t);  // its last word is d and dmin
         const vf d = half_low(t[3]), dmin = vf_neg(half_high(t[3]));
         UNROLL for (int i = 0; i < 16; i++) {
             const vi b = sr(s[i / 4], 8 * (i % 4));
@@ -256,8 +281,9 @@ static void unpack_q2_K(const uint8_t *p, size_t stride, int n, struct panel_gro
             vf_store(out[i / 2 * step].m[i % 2], vf_mul(dmin, vf_from_vi(vi_and(sr(b, 4), vi_set1(15)))));
         }
         for (int half = 0; half < 2; half++) {
+            prefetch(&ahead, sizeof(struct block_q2_K) / 2);
             vi q[8], w[8];
-            load_32(p + 16 + 32 * half, stride, q);
+            load_32(&r, (size_t) (16 + 32 * half), q);
             for (int part = 0; part < 4; part++) {
                 UNROLL for (int j = 0; j < 8; j++) {
                     w[j] = vi_and(q[j], two);
@@ -269,12 +295,13 @@ static void unpack_q2_K(const uint8_t *p, size_t stride, int n, struct panel_gro
     }
 }
 
-static void unpack_q3_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+static void unpack_q3_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
     const vi two = bytes_set1(3), four = bytes_set1(4), low = bytes_set1(15), top = bytes_set1(0x30), one = bytes_set1(1);
-    for (; n > 0; n -= 8, p += sizeof(struct block_q3_K), out += 8 * step) {
+    struct rows r = rows_at(p, stride);
+    for (; n > 0; n -= 8, out += 8 * step, rows_advance(&r, sizeof(struct block_q3_K))) {
         vi t[4], u[4], h[8];
-        load_words(p + 92, stride, t);  // words 1 to 3 are the scales
-        load_words(p + 94, stride, u);  // its last word ends with d
+        load_words(&r, 92, t);  // words 1 to 3 are the scales
+        load_words(&r, 94, u);  // its last word ends with d
         const vf d = half_high(u[3]);
         const vi s[4] = {vi_or(vi_and(t[1], low), vi_and(sl(t[3], 4), top)),
                          vi_or(vi_and(t[2], low), vi_and(sl(t[3], 2), top)),
@@ -284,10 +311,11 @@ static void unpack_q3_K(const uint8_t *p, size_t stride, int n, struct panel_gro
             const vi b = vi_sub(vi_and(sr(s[i / 4], 8 * (i % 4)), vi_set1(255)), vi_set1(32));
             vf_store(out[i / 2 * step].s[i % 2], vf_mul(d, vf_from_vi(b)));
         }
-        load_32(p, stride, h);
+        load_32(&r, 0, h);
         for (int half = 0; half < 2; half++) {
+            prefetch(&ahead, sizeof(struct block_q3_K) / 2);
             vi q[8], w[8];
-            load_32(p + 32 + 32 * half, stride, q);
+            load_32(&r, (size_t) (32 + 32 * half), q);
             for (int part = 0; part < 4; part++) {
                 UNROLL for (int j = 0; j < 8; j++) {
                     w[j] = vi_or(vi_and(q[j], two), vi_and(sl(vi_and(h[j], one), 2), four));
