@@ -91,7 +91,7 @@ bool cpu_has(enum cpu_feature f) {
 bool cpu_has_level(const char *level) {
     static const struct {
         const char *name;
-        enum cpu_feature needs[8];
+        enum cpu_feature needs[9];
         int n;
     } levels[] = {
         {"scalar", {0}, 0},
@@ -99,8 +99,9 @@ bool cpu_has_level(const char *level) {
         {"avx512", {CPU_AVX2, CPU_FMA, CPU_F16C, CPU_BMI2, CPU_AVX512}, 5},
         {"avx512vnni", {CPU_AVX2, CPU_FMA, CPU_F16C, CPU_BMI2, CPU_AVX512, CPU_AVX512_VNNI, CPU_AVX512_VBMI}, 7},
         {"avx512bf16",
-         {CPU_AVX2, CPU_FMA, CPU_F16C, CPU_BMI2, CPU_AVX512, CPU_AVX512_VNNI, CPU_AVX512_VBMI, CPU_AVX512_BF16},
-         8},
+         {CPU_AVX2, CPU_FMA, CPU_F16C, CPU_BMI2, CPU_AVX512, CPU_AVX512_VNNI, CPU_AVX512_VBMI, CPU_AVX512_BF16}, 8},
+        {"avx512amx",
+         {CPU_AVX2, CPU_FMA, CPU_F16C, CPU_BMI2, CPU_AVX512, CPU_AVX512_VNNI, CPU_AVX512_VBMI, CPU_AVX512_BF16, CPU_AMX_INT8}, 9},
         {"neon", {CPU_NEON}, 1},
         {"dotprod", {CPU_NEON, CPU_DOTPROD}, 2},
         {"i8mm", {CPU_NEON, CPU_DOTPROD, CPU_I8MM}, 3},

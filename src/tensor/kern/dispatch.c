@@ -15,7 +15,7 @@
     const struct kern_##name *kern_##name(void) {                                                                \
         static const struct kern_##name *const table[ISA_COUNT] = {                                              \
             &kern_##name##_scalar, &kern_##name##_avx2, &kern_##name##_avx512, &kern_##name##_avx512vnni,        \
-            &kern_##name##_avx512bf16};                                                                          \
+            &kern_##name##_avx512bf16, &kern_##name##_avx512bf16};                                                                        \
         return table[isa_active()];                                                                              \
     }
 #elif defined(__aarch64__)

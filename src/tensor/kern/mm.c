@@ -3,6 +3,12 @@
 #include "kern/mm_simd.h"
 
 static const struct mm_path *path(enum ggml_type type, int64_t n_col, bool exact) {
+#if defined(ISA_IS_avx512bf16)
+    if (isa_active() == ISA_avx512amx) {
+        const struct mm_path *amx = mm_amx_path(type, n_col, exact);
+        if (amx) return amx;
+    }
+#endif
     const struct mm_path *p = exact ? NULL : ISA_SYM(mm_quant_path)(type, n_col);
     return p ? p : ISA_SYM(mm_float_path)(type, n_col, exact);
 }

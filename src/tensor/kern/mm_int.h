@@ -14,3 +14,6 @@ static inline float *mm_job_result(const struct mm_job *j, int64_t c) {
 // Paths of the level being compiled; the integer one is NULL for types without an integer form.
 const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col, bool exact);
 const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col);
+
+// Those of the tile registers (level avx512amx); NULL when the types or the number of columns do not suit.
+const struct mm_path *mm_amx_path(enum ggml_type type, int64_t n_col, bool exact);

@@ -15,7 +15,9 @@ struct panel_group {
 };
 
 #if defined(VI_)
+#ifndef SIGNED
 #define SIGNED(max) (!MM_VNNI && (max) == 255)
+#endif
 INLINE vi bytes_set1(int x) { return VI_(set1_epi8)((char) x); }
 INLINE vi bytes_sub(vi a, vi b) { return VI_(sub_epi8)(a, b); }
 #else
@@ -40,6 +42,7 @@ INLINE vf half_high(vi x) { return half_low(sr(x, 16)); }
 
 // Eight vectors of unsigned integers (value + offset) to the panel, in the level's form.
 INLINE void put_words(struct panel_group *g, const vi w[8], int offset, int max) {
+    (void) max;
     UNROLL for (int j = 0; j < 8; j++) vi_store(g->w[j], SIGNED(max) && offset ? bytes_sub(w[j], bytes_set1(offset)) : w[j]);
 }
 
