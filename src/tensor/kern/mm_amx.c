@@ -103,8 +103,6 @@ TILES(tiles_32_1, 32, true)
 TILES(tiles_16_0, 16, false)
 TILES(tiles_16_1, 16, true)
 
-typedef void unpack_fn(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead);
-
 struct scratch {
     struct panel_group panel[GROUPS];
     uint8_t rows[L][GROUPS * 64];                          // copies, when a matrix has fewer than L rows
@@ -191,7 +189,7 @@ static void amx_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *t
 
 #define QUANT(ID, name, sub, min, offset, max)                                                                             \
     static void encode_##name(const float *x, int64_t k, void *act) { mm_record_encode(x, k, act, sub, min, offset); }     \
-    static void run_##name(const struct mm_job *j) { amx_run(j, unpack_##name, tiles_##sub##_##min, sub); }                \
+    static void run_##name(const struct mm_job *j) { amx_run(j, panel_##name, tiles_##sub##_##min, sub); }                \
     static const struct mm_path path_##name = {MM_I8,      L,      offset, mm_record_bytes,                         \
                                                encode_##name, amx_scratch, run_##name};
 #include "kern/mm_quant.def"

@@ -214,7 +214,6 @@ TILES(tiles_16_min, 16, true, false, 255)
 
 // ---- rows times columns ---------------------------------------------------------------------------------------------
 
-typedef void unpack_fn(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead);
 
 // Kernel scratch of a thread.
 struct scratch {
@@ -291,6 +290,38 @@ static void quant_piece(const struct mm_job *j, const struct type *type, unpack_
     panel_times(j, tiles[R - 1], R, rows, s->panel, group, n);
 }
 
+#if MM_VNNI
+// One column: every group is multiplied as soon as it is unpacked.
+static void one_run(const struct mm_job *j, one_fn *one) {
+    const struct type *type = type_get(j->type);
+    struct scratch *s = j->scratch;
+    const struct mm_record *x = (const struct mm_record *) mm_job_column(j, 0);
+    float *y = mm_job_result(j, 0);
+    const int64_t n_group = j->k / 32;
+    for (int64_t row = j->row0; row < j->row1; row += L) {
+        const int64_t lo = row + L <= j->row1 ? row : j->row1 - L, next = row + L;
+        _Alignas(64) float total[L] = {0};
+        for (int64_t group = 0; group < n_group; group += GROUPS) {
+            const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
+            const size_t at = (size_t) (group * 32 / type->block) * type->size;
+            const uint8_t *ahead = next + L <= j->row1 ? j->a + (size_t) next * j->a_stride + L * at : NULL;
+            one(j->a + (size_t) lo * j->a_stride + at, j->a_stride, n, s->panel, ahead, x + group, total);
+        }
+        vf_store_span(y + lo, vf_load(total), (int) (row - lo), L);
+    }
+}
+#define ONE(name)                                                                                                             \
+    static void one_##name(const uint8_t *p, size_t stride, int n, struct panel_group *room, const uint8_t *ahead,            \
+                           const struct mm_record *x, float *total) {                                                         \
+        struct sink k = {x, vf_load(total)};                                                                                  \
+        unpack_##name(&k, p, stride, n, room, 1, ahead);                                                                      \
+        vf_store(total, k.acc);                                                                                               \
+    }
+#else
+#define ONE(name) enum { one_##name };
+#define one_run(j, one) (void) 0
+#endif
+
 static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const (*tiles)[7]) {
     const struct type *type = type_get(j->type);
     const int64_t n_group = j->k / 32;
@@ -314,7 +345,11 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
     static void encode_##name(const float *x, int64_t k, void *act) {                                                  \
         mm_record_encode(x, k, act, sub, min, SIGNED(max) ? 0 : offset);                                               \
     }                                                                                                                  \
-    static void run_##name(const struct mm_job *j) { quant_run(j, unpack_##name, tiles_##sub##_##min##_##max); }      \
+    ONE(name)                                                                                                          \
+    static void run_##name(const struct mm_job *j) {                                                                   \
+        if (MM_VNNI && j->n_col == 1 && j->row1 >= L) one_run(j, one_##name);                                          \
+        else quant_run(j, panel_##name, tiles_##sub##_##min##_##max);                                                  \
+    }                                                                                                                  \
     static const struct mm_path path_##name = {MM_I8,      PANEL *L,      SIGNED(max) ? 0 : offset, mm_record_bytes,   \
                                                encode_##name, quant_scratch, run_##name};
 #include "kern/mm_quant.def"

@@ -1,11 +1,12 @@
-// Blocks of L rows to the panel that the integer tiles read: a lane per row. unpack_<type>(p, stride, n, out, step): n groups of
-// 32 values from p, rows `stride` bytes apart, to out[0], out[step], ... n is a multiple of the type's groups per block.
+// Blocks of L rows to the panel that the integer tiles read: a lane per row. unpack_<type>(k, p, stride, n, out, step, ahead): n groups
+// of 32 values from p, rows `stride` bytes apart, to out[0], out[step], ... n is a multiple of the type's groups per block.
 // ahead, unless NULL: memory that will be read next; as much as is read here is prefetched in step.
 // Integers are stored as the level wants them: plus the type's offset, as unsigned bytes, or (SIGNED) as they are.
 #pragma once
 
 #include "kern/mm_simd.h"
 #include "type/blocks.h"
+#include "kern/mm_record.h"
 
 #ifndef ISA_IS_scalar
 
@@ -40,9 +41,42 @@ INLINE vf half_low(vi x) { return vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(vr
 #endif
 INLINE vf half_high(vi x) { return half_low(sr(x, 16)); }
 
-// Eight vectors of unsigned integers (value + offset) to the panel, in the level's form.
-INLINE void put_words(struct panel_group *g, const vi w[8], int offset, int max) {
-    (void) max;
+// Where unpacked groups go: into the panel, or (x set) straight into the product with one column, added to acc in order.
+struct sink {
+    const struct mm_record *x;
+    vf acc;
+};
+
+#if MM_VNNI
+INLINE vi sum_words(const vi *w, const int8_t *q, int n, int32_t start) {
+    vi even = vi_set1(start), odd = vi_set1(0);
+    UNROLL for (int j = 0; j < n; j += 2) {
+        even = _mm512_dpbusd_epi32(even, w[j], vf_bits(vf_bcast(q + 4 * j)));
+        odd = _mm512_dpbusd_epi32(odd, w[j + 1], vf_bits(vf_bcast(q + 4 * j + 4)));
+    }
+    return vi_add(even, odd);
+}
+
+INLINE void multiply_words(struct sink *k, const struct panel_group *g, const vi w[8], int sub, bool min, bool offset) {
+    const struct mm_record *x = k->x++;
+    const vf d = vf_set1(x->d);
+    UNROLL for (int part = 0; part < 32 / sub; part++) {
+        const vi sum = sum_words(w + part * sub / 4, x->q + part * sub, sub / 4, offset ? x->correction[part] : 0);
+        k->acc = vf_fma(vf_mul(vf_load(g->s[part]), d), vf_from_vi(sum), k->acc);
+        if (min) k->acc = vf_fma(vf_load(g->m[part]), vf_set1(x->sum[part]), k->acc);
+    }
+}
+#endif
+
+// Eight vectors of unsigned integers (value + offset) to the sink, in the level's form. The group's scales are in g already.
+INLINE void put_words(struct sink *k, struct panel_group *g, const vi w[8], int sub, bool min, int offset, int max) {
+#if MM_VNNI
+    if (k->x) {
+        multiply_words(k, g, w, sub, min, offset != 0);
+        return;
+    }
+#endif
+    (void) k, (void) max, (void) sub, (void) min;
     UNROLL for (int j = 0; j < 8; j++) vi_store(g->w[j], SIGNED(max) && offset ? bytes_sub(w[j], bytes_set1(offset)) : w[j]);
 }
 
@@ -97,7 +131,7 @@ INLINE void put_scales(struct panel_group *g, bool min, const uint32_t *h) {
     if (min) vf_store(g->m[0], half_high(x));
 }
 
-INLINE void unpack_q4(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead, size_t size,
+INLINE void unpack_q4(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead, size_t size,
                       bool min) {
     uint32_t h[GROUPS][MM_L];
     struct rows r = rows_at(p, stride);
@@ -106,18 +140,18 @@ INLINE void unpack_q4(const uint8_t *p, size_t stride, int n, struct panel_group
         vi w[8];
         prefetch(&ahead, size);
         nibbles_16(&r, min ? 4 : 2, w);
-        put_words(out, w, min ? 0 : 8, 15);
         put_scales(out, min, h[g]);
+        put_words(k, out, w, 32, min, min ? 0 : 8, 15);
         rows_advance(&r, size);
     }
 }
 
-static void unpack_q4_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
-    unpack_q4(p, stride, n, out, step, ahead, sizeof(struct block_q4_0), false);
+INLINE void unpack_q4_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+    unpack_q4(k, p, stride, n, out, step, ahead, sizeof(struct block_q4_0), false);
 }
 
-static void unpack_q4_1(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
-    unpack_q4(p, stride, n, out, step, ahead, sizeof(struct block_q4_1), true);
+INLINE void unpack_q4_1(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+    unpack_q4(k, p, stride, n, out, step, ahead, sizeof(struct block_q4_1), true);
 }
 
 // Bit 4j + i of each lane of h to bit 4 of byte i of w[j].
@@ -136,7 +170,7 @@ INLINE void fifth_bits(vi h, vi w[8]) {
 #endif
 }
 
-INLINE void unpack_q5(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead, size_t size,
+INLINE void unpack_q5(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead, size_t size,
                       bool min) {
     uint32_t h[GROUPS][MM_L], high[GROUPS][MM_L];
     struct rows r = rows_at(p, stride), q = r;
@@ -151,21 +185,21 @@ INLINE void unpack_q5(const uint8_t *p, size_t stride, int n, struct panel_group
         prefetch(&ahead, size);
         nibbles_16(&r, at + 4, w);
         fifth_bits(vi_load(high[g]), w);
-        put_words(out, w, min ? 0 : 16, 31);
         put_scales(out, min, h[g]);
+        put_words(k, out, w, 32, min, min ? 0 : 16, 31);
         rows_advance(&r, size);
     }
 }
 
-static void unpack_q5_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
-    unpack_q5(p, stride, n, out, step, ahead, sizeof(struct block_q5_0), false);
+INLINE void unpack_q5_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+    unpack_q5(k, p, stride, n, out, step, ahead, sizeof(struct block_q5_0), false);
 }
 
-static void unpack_q5_1(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
-    unpack_q5(p, stride, n, out, step, ahead, sizeof(struct block_q5_1), true);
+INLINE void unpack_q5_1(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+    unpack_q5(k, p, stride, n, out, step, ahead, sizeof(struct block_q5_1), true);
 }
 
-static void unpack_q8_0(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q8_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
     uint32_t h[GROUPS][MM_L];
     struct rows r = rows_at(p, stride);
     gather_scales(r, sizeof(struct block_q8_0), n, h);
@@ -174,8 +208,9 @@ static void unpack_q8_0(const uint8_t *p, size_t stride, int n, struct panel_gro
         vi w[8];
         prefetch(&ahead, sizeof(struct block_q8_0));
         load_32(&r, 2, w);
-        UNROLL for (int j = 0; j < 8; j++) vi_store(out->w[j], SIGNED(255) ? w[j] : vi_xor(w[j], flip));
+        UNROLL for (int j = 0; j < 8; j++) w[j] = vi_xor(w[j], flip);
         put_scales(out, false, h[g]);
+        put_words(k, out, w, 32, false, 128, 255);
         rows_advance(&r, sizeof(struct block_q8_0));
     }
 }
@@ -200,7 +235,7 @@ INLINE void k_scales(const struct rows *r, struct panel_group *out, int step) {
     }
 }
 
-static void unpack_q4_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q4_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
     const vi low = bytes_set1(15);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, rows_advance(&r, sizeof(struct block_q4_K))) {
@@ -210,14 +245,14 @@ static void unpack_q4_K(const uint8_t *p, size_t stride, int n, struct panel_gro
             vi t[8], w[8];
             load_32(&r, (size_t) (16 + 32 * c), t);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_and(t[j], low);
-            put_words(out, w, 0, 15);
+            put_words(k, out, w, 32, true, 0, 15);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_and(sr(t[j], 4), low);
-            put_words(out + step, w, 0, 15);
+            put_words(k, out + step, w, 32, true, 0, 15);
         }
     }
 }
 
-static void unpack_q5_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q5_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
     const vi low = bytes_set1(15), bit = bytes_set1(16), one = bytes_set1(1);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, rows_advance(&r, sizeof(struct block_q5_K))) {
@@ -232,17 +267,17 @@ static void unpack_q5_K(const uint8_t *p, size_t stride, int n, struct panel_gro
                 w[j] = vi_or(vi_and(t[j], low), vi_and(sl(vi_and(h[j], one), 4), bit));
                 h[j] = sr(h[j], 1);
             }
-            put_words(out, w, 0, 31);
+            put_words(k, out, w, 32, true, 0, 31);
             UNROLL for (int j = 0; j < 8; j++) {
                 w[j] = vi_or(vi_and(sr(t[j], 4), low), vi_and(sl(vi_and(h[j], one), 4), bit));
                 h[j] = sr(h[j], 1);
             }
-            put_words(out + step, w, 0, 31);
+            put_words(k, out + step, w, 32, true, 0, 31);
         }
     }
 }
 
-static void unpack_q6_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q6_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
     const vi low = bytes_set1(15), two = bytes_set1(0x30);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, out += 8 * step, rows_advance(&r, sizeof(struct block_q6_K))) {
@@ -259,18 +294,18 @@ static void unpack_q6_K(const uint8_t *p, size_t stride, int n, struct panel_gro
             load_32(&r, (size_t) (64 * half + 32), b);
             load_32(&r, (size_t) (128 + 32 * half), h);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(vi_and(a[j], low), vi_and(sl(h[j], 4), two));
-            put_words(o, w, 32, 63);
+            put_words(k, o, w, 16, false, 32, 63);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(vi_and(b[j], low), vi_and(sl(h[j], 2), two));
-            put_words(o + step, w, 32, 63);
+            put_words(k, o + step, w, 16, false, 32, 63);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(vi_and(sr(a[j], 4), low), vi_and(h[j], two));
-            put_words(o + 2 * step, w, 32, 63);
+            put_words(k, o + 2 * step, w, 16, false, 32, 63);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(vi_and(sr(b[j], 4), low), vi_and(sr(h[j], 2), two));
-            put_words(o + 3 * step, w, 32, 63);
+            put_words(k, o + 3 * step, w, 16, false, 32, 63);
         }
     }
 }
 
-static void unpack_q2_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q2_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
     const vi two = bytes_set1(3);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, out += 8 * step, rows_advance(&r, sizeof(struct block_q2_K))) {
@@ -292,13 +327,13 @@ static void unpack_q2_K(const uint8_t *p, size_t stride, int n, struct panel_gro
                     w[j] = vi_and(q[j], two);
                     q[j] = sr(q[j], 2);
                 }
-                put_words(out + (4 * half + part) * step, w, 0, 15);
+                put_words(k, out + (4 * half + part) * step, w, 16, true, 0, 15);
             }
         }
     }
 }
 
-static void unpack_q3_K(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
     const vi two = bytes_set1(3), four = bytes_set1(4), low = bytes_set1(15), top = bytes_set1(0x30), one = bytes_set1(1);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, out += 8 * step, rows_advance(&r, sizeof(struct block_q3_K))) {
@@ -325,9 +360,21 @@ static void unpack_q3_K(const uint8_t *p, size_t stride, int n, struct panel_gro
                     q[j] = sr(q[j], 2);
                     h[j] = sr(h[j], 1);
                 }
-                put_words(out + (4 * half + part) * step, w, 4, 63);
+                put_words(k, out + (4 * half + part) * step, w, 16, false, 4, 63);
             }
         }
     }
 }
+
+// As functions: unpack to a panel; add the product with one column to total [L], the panel serving as room for scales.
+typedef void unpack_fn(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead);
+typedef void one_fn(const uint8_t *p, size_t stride, int n, struct panel_group *room, const uint8_t *ahead, const struct mm_record *x,
+                    float *total);
+#define QUANT(ID, name, ...)                                                                                                     \
+    static void panel_##name(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {  \
+        struct sink k = {0};                                                                                                     \
+        unpack_##name(&k, p, stride, n, out, step, ahead);                                                                       \
+    }
+#include "kern/mm_quant.def"
+#undef QUANT
 #endif
