@@ -2,7 +2,7 @@
 file(GLOB_RECURSE GGML_SOURCES CONFIGURE_DEPENDS src/base/*.c src/tensor/graph/*.c src/tensor/ops/*.c src/tensor/alloc/*.c
   src/tensor/device/*.c src/tensor/backend/*.c src/tensor/gguf/*.c src/tensor/opt/*.c)
 # Files of kern/ and type/ that are compiled once; all others there once per ISA level.
-set(GGML_ONCE src/tensor/kern/dispatch.c src/tensor/kern/isa.c src/tensor/type/registry.c src/tensor/type/quant.c
+set(GGML_ONCE src/tensor/kern/dispatch.c src/tensor/kern/isa.c src/tensor/type/registry.c src/tensor/type/quant.c src/tensor/type/element.c
   src/tensor/type/codebook.c)
 file(GLOB KERN_SOURCES CONFIGURE_DEPENDS src/tensor/kern/*.c)
 file(GLOB TYPE_SOURCES CONFIGURE_DEPENDS src/tensor/type/*.c)

@@ -137,7 +137,7 @@ def check_descriptors():
             problem(os.path.join(ops, "ops.def"), line, f"op_{name} is defined {len(owners)} times: {owners}")
 
 
-OWNERS = [(r"case GGML_OP_\w+:", ("ops",), "operations"), (r"case GGML_TYPE_\w+:", ("type",), "element types"),
+OWNERS = [(r"case GGML_OP_\w+:", ("ops",), "operations"), (r"case GGML_TYPE_\w+:", ("type", "kern"), "element types"),
           (r"case LLM_ARCH_\w+:", ("arch",), "architectures")]
 
 

@@ -1,5 +1,6 @@
 // Rows as floats, element-wise maps over them, and shared checks (see row.h).
 #include "ops/row.h"
+#include "type/element.h"
 #include "base/half.h"
 
 // ---- reading and writing ------------------------------------------------------------------------------------------
@@ -70,30 +71,7 @@ void row_write(const struct ggml_tensor *t, char *row, int64_t e0, int64_t n, co
     }
 }
 
-double row_get(const struct ggml_tensor *t, const char *p) {
-    switch (t->type) {
-    case GGML_TYPE_F64: {
-        double d;
-        memcpy(&d, p, 8);
-        return d;
-    }
-    case GGML_TYPE_I32: {
-        int32_t i;
-        memcpy(&i, p, 4);
-        return i;
-    }
-    case GGML_TYPE_I64: {
-        int64_t i;
-        memcpy(&i, p, 8);
-        return (double) i;
-    }
-    default: {
-        float f;
-        type_get(t->type)->decode(p, &f, 1);
-        return f;
-    }
-    }
-}
+double row_get(const struct ggml_tensor *t, const char *p) { return type_load(t->type, p); }
 
 // ---- element-wise maps --------------------------------------------------------------------------------------------
 

@@ -1,67 +1,12 @@
 // Single elements by index, for programs and tests; and whole tensors set to one value. Slow, and for host memory only.
 // Indexes that are outside, and types that have no single elements, record an error: reads give 0, writes do nothing.
 #include "backend/cpu/cpu.h"
-#include "type/type.h"
-
-#include <string.h>
-
-static bool is_integer(enum ggml_type type) { return type >= GGML_TYPE_I8 && type <= GGML_TYPE_I64; }
-
-// Types whose blocks hold several elements have none that could be set alone.
-static bool has_elements(enum ggml_type type) { return ggml_blck_size(type) == 1 && !ggml_is_quantized(type); }
-
-static double load(enum ggml_type type, const char *p) {
-    if (is_integer(type)) {
-        switch (ggml_type_size(type)) {
-            case 1: return (double) *(const int8_t *) p;
-            case 2: {
-                int16_t v;
-                memcpy(&v, p, 2);
-                return (double) v;
-            }
-            case 4: {
-                int32_t v;
-                memcpy(&v, p, 4);
-                return (double) v;
-            }
-            default: {
-                int64_t v;
-                memcpy(&v, p, 8);
-                return (double) v;
-            }
-        }
-    }
-    float v;
-    type_get(type)->decode(p, &v, 1);
-    return (double) v;
-}
-
-static void store(enum ggml_type type, char *p, double x) {
-    if (is_integer(type)) {
-        const int64_t whole = (int64_t) x;
-        switch (ggml_type_size(type)) {
-            case 1: *(int8_t *) p = (int8_t) whole; return;
-            case 2: {
-                int16_t v = (int16_t) whole;
-                memcpy(p, &v, 2);
-                return;
-            }
-            case 4: {
-                int32_t v = (int32_t) whole;
-                memcpy(p, &v, 4);
-                return;
-            }
-            default: memcpy(p, &whole, 8); return;
-        }
-    }
-    const float v = (float) x;
-    type_get(type)->encode(&v, p, 1);
-}
+#include "type/element.h"
 
 // Address of element (i0, i1, i2, i3), or NULL with the sentence recorded.
 static char *address(const struct ggml_tensor *t, int64_t i0, int64_t i1, int64_t i2, int64_t i3) {
     const int64_t i[GGML_MAX_DIMS] = {i0, i1, i2, i3};
-    if (!t || ggml_is_error(t) || !t->data || !has_elements(t->type)) {
+    if (!t || ggml_is_error(t) || !t->data || !type_is_plain(t->type)) {
         (void) err_set(ERR_INVALID, "element access: %s",
                        !t || ggml_is_error(t) ? "no tensor given"
                        : !t->data             ? "the tensor has no memory"
@@ -87,15 +32,15 @@ static char *address_1d(const struct ggml_tensor *t, int64_t i) {
     return address(t, k[0], k[1], k[2], k[3]);
 }
 
-static double get(const struct ggml_tensor *t, const char *p) { return p ? load(t->type, p) : 0; }
+static double get(const struct ggml_tensor *t, const char *p) { return p ? type_load(t->type, p) : 0; }
 
 static void set(const struct ggml_tensor *t, char *p, double value) {
-    if (p) store(t->type, p, value);
+    if (p) type_store(t->type, p, value);
 }
 
 static struct ggml_tensor *set_all(struct ggml_tensor *t, double value) {
     if (!t || !address(t, 0, 0, 0, 0)) return t;
-    for (int64_t i = 0, n = ggml_nelements(t); i < n; i++) store(t->type, address_1d(t, i), value);
+    for (int64_t i = 0, n = ggml_nelements(t); i < n; i++) type_store(t->type, address_1d(t, i), value);
     return t;
 }
 
