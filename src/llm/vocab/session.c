@@ -132,7 +132,7 @@ static enum err run(struct session *s, const struct parts *parts, size_t len, bo
 
 static int32_t tokenize(const struct llama_vocab *vocab, const struct parts *parts, size_t len, llama_token *tokens,
                         int32_t n_tokens_max, bool add_special) {
-    if (vocab->kind->type == LLAMA_VOCAB_TYPE_NONE) {
+    if (!vocab->kind->encode) {
         err_set(ERR_UNSUPPORTED, "tokenize: the model has no vocabulary");
         return INT32_MIN;
     }
