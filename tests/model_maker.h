@@ -1,0 +1,151 @@
+// Small models with random weights, made on the spot from an architecture's own tables: keys from a short list, one tensor for each
+// row that applies. Whatever the tables ask for gets made, so that the same maker serves every architecture.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arch/arch.h"
+#include "gguf.h"
+#include "llama.h"
+
+#define MAKER_N_VOCAB 160
+
+struct maker_key {
+    const char *key;
+    double value;
+    char kind;  // 'u' unsigned, 'f' float, 'b' bool
+};
+
+struct maker_spec {
+    const char *name, *arch;
+    struct maker_key keys[24];
+};
+
+// Sizes are small, but heads and rows have room for blocks of 256.
+#define MAKER_BASE \
+    {"context_length", 2048, 'u'}, {"embedding_length", 256, 'u'}, {"block_count", 3, 'u'}, {"feed_forward_length", 512, 'u'}, {"attention.head_count", 4, 'u'}, {"attention.head_count_kv", 2, 'u'}, \
+    {"attention.layer_norm_rms_epsilon", 1e-5, 'f'}, {"attention.layer_norm_epsilon", 1e-5, 'f'}
+
+static const struct maker_spec maker_specs[] = {
+    {"llama", "llama", {MAKER_BASE}},
+    {"llama-moe", "llama", {MAKER_BASE, {"expert_count", 4, 'u'}, {"expert_used_count", 2, 'u'}}},
+    {"gemma3", "gemma3", {MAKER_BASE, {"attention.sliding_window", 70, 'u'}, {"attention.sliding_window_pattern", 2, 'u'}}},
+    {"mamba2", "mamba2", {MAKER_BASE, {"ssm.conv_kernel", 4, 'u'}, {"ssm.inner_size", 512, 'u'}, {"ssm.state_size", 16, 'u'}, {"ssm.time_step_rank", 8, 'u'}, {"ssm.group_count", 2, 'u'}}},
+    {"falcon-h1", "falcon-h1", {MAKER_BASE, {"ssm.conv_kernel", 4, 'u'}, {"ssm.inner_size", 512, 'u'}, {"ssm.state_size", 16, 'u'}, {"ssm.time_step_rank", 8, 'u'}, {"ssm.group_count", 2, 'u'}}},
+    {"deepseek2", "deepseek2",
+     {{"context_length", 2048, 'u'}, {"embedding_length", 256, 'u'}, {"block_count", 3, 'u'}, {"feed_forward_length", 512, 'u'}, {"attention.head_count", 4, 'u'}, {"attention.head_count_kv", 1, 'u'},
+      {"attention.layer_norm_rms_epsilon", 1e-5, 'f'}, {"leading_dense_block_count", 1, 'u'}, {"attention.q_lora_rank", 64, 'u'}, {"attention.kv_lora_rank", 128, 'u'},
+      {"attention.key_length", 160, 'u'}, {"attention.value_length", 128, 'u'}, {"attention.key_length_mla", 96, 'u'}, {"attention.value_length_mla", 64, 'u'}, {"rope.dimension_count", 32, 'u'},
+      {"expert_feed_forward_length", 128, 'u'}, {"expert_shared_count", 1, 'u'}, {"expert_count", 4, 'u'}, {"expert_used_count", 2, 'u'}}},
+    {"gpt2", "gpt2", {MAKER_BASE}},
+    {"bert", "bert", {MAKER_BASE}},
+    {"dream", "dream", {MAKER_BASE}},
+};
+
+static uint64_t maker_seed;
+
+static float maker_random(void) {
+    maker_seed += 0x9e3779b97f4a7c15ull;
+    uint64_t z = maker_seed;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return (float) ((z ^ z >> 31) >> 40) / (float) (1 << 23) - 1.0f;
+}
+
+static void maker_keys(struct gguf_context *g, const struct maker_spec *s) {
+    gguf_set_val_str(g, "general.architecture", s->arch);
+    gguf_set_val_str(g, "tokenizer.ggml.model", "no_vocab");
+    char key[128];
+    snprintf(key, sizeof key, "%s.vocab_size", s->arch);
+    gguf_set_val_u32(g, key, MAKER_N_VOCAB);
+    gguf_set_val_u32(g, "tokenizer.ggml.token_type_count", 2);
+    for (const struct maker_key *k = s->keys; k->key; k++) {
+        snprintf(key, sizeof key, "%s.%s", s->arch, k->key);
+        if (k->kind == 'f') gguf_set_val_f32(g, key, (float) k->value);
+        else if (k->kind == 'b') gguf_set_val_bool(g, key, k->value != 0);
+        else gguf_set_val_u32(g, key, (uint32_t) k->value);
+    }
+}
+
+static void maker_tensor(struct gguf_context *g, struct ggml_context *ctx, const char *name, const int64_t *ne, int n, enum ggml_type type, bool norm) {
+    if (gguf_find_tensor(g, name) >= 0) return;
+    const bool matrix = n >= 2 && !norm && ne[0] % ggml_blck_size(type) == 0 && ne[1] > 1;
+    struct ggml_tensor *t = ggml_new_tensor(ctx, matrix ? type : GGML_TYPE_F32, n < 1 ? 1 : n, ne);
+    ggml_set_name(t, name);
+    const int64_t k = ggml_nelements(t);
+    float *x = malloc((size_t) k * sizeof *x);
+    const float scale = norm ? 0.1f : 1.0f / sqrtf((float) ne[0]);
+    for (int64_t i = 0; i < k; i++) x[i] = norm ? 1.0f + scale * maker_random() : scale * 1.7f * maker_random();
+    if (strstr(name, "ssm_a")) for (int64_t i = 0; i < k; i++) x[i] = -0.5f - 0.4f * maker_random();
+    if (t->type == GGML_TYPE_F32) memcpy(t->data, x, (size_t) k * sizeof *x);
+    else ggml_quantize_chunk(t->type, x, t->data, 0, k / ne[0], ne[0], NULL);
+    free(x);
+    gguf_add_tensor(g, t);
+}
+
+static void maker_row(struct gguf_context *g, struct ggml_context *ctx, const struct hparams *hp, const struct arch_tensor *r, int il, enum ggml_type type) {
+    double v = 1;
+    if (r->when && (expr_eval(r->when, hp, il, &v) != ERR_OK || v == 0)) return;
+    const bool biases = r->flags & (T_BIAS | T_BIAS_ONLY);
+    if (r->flags & T_OPT && !biases && r->slot != SLOT_token_types) return;
+    char stem[96], name[128], part[96];
+    const char *base = r->name ? r->name : slot_info(r->slot)->name;
+    if (il >= 0) snprintf(stem, sizeof stem, "%s.%d.%s", r->flags & T_ENC ? "enc.blk" : r->flags & T_DEC ? "dec.blk" : "blk", il, base);
+    else snprintf(stem, sizeof stem, "%s", base);
+    int64_t ne[4] = {1, 1, 1, 1};
+    int n = 0;
+    for (; n < 4 && expr_part(r->shape, n, part, sizeof part); n++)
+        if (expr_eval(part, hp, il, &v) == ERR_OK) ne[n] = (int64_t) v;
+    const bool norm = slot_info(r->slot)->role == ROLE_NORM;
+    if (!(r->flags & T_BIAS_ONLY)) {
+        snprintf(name, sizeof name, "%s%s", stem, r->flags & T_NO_SUFFIX ? "" : ".weight");
+        maker_tensor(g, ctx, name, ne, n, type, norm);
+    }
+    if (!biases) return;
+    snprintf(name, sizeof name, "%s.bias", stem);
+    const int64_t bne[4] = {n >= 2 ? ne[1] : ne[0], n >= 3 ? ne[2] : 1, 1, 1};
+    maker_tensor(g, ctx, name, bne, n >= 3 ? 2 : 1, GGML_TYPE_F32, false);
+}
+
+// Writes the model of that name; the file's path. Weights of type `type` where the rows' length allows it.
+static const char *maker_path(const char *name, enum ggml_type type) {
+    static char path[256];
+    const struct maker_spec *s = NULL;
+    for (size_t i = 0; i < sizeof maker_specs / sizeof *maker_specs; i++)
+        if (!strcmp(maker_specs[i].name, name)) s = &maker_specs[i];
+    if (!s) return NULL;
+    snprintf(path, sizeof path, "/tmp/lamina-test-%d-%s-%d.gguf", (int) getpid(), name, (int) type);
+    maker_seed = 42;
+    struct gguf_context *g = gguf_init_empty();
+    maker_keys(g, s);
+    const struct arch *a = arch_by_name(s->arch);
+    struct hparams *hp = malloc(sizeof *hp);
+    const struct model_build b = {.arch = a, .meta = g};
+    if (!a || arch_read_keys(hp, &b, MAKER_N_VOCAB) != ERR_OK) return NULL;
+    struct ggml_context *ctx = ggml_init((struct ggml_init_params){.mem_size = (size_t) 96 << 20});
+    for (const struct arch_tensor *r = a->tensors; r->slot != SLOT_NONE; r++) {
+        if (r->slot > SLOT_LAYER_END) maker_row(g, ctx, hp, r, -1, type);
+        for (int il = 0; r->slot < SLOT_LAYER_END && il < hp->n_layer_weights; il++) maker_row(g, ctx, hp, r, il, type);
+    }
+    const bool ok = gguf_write_to_file(g, path, false);
+    ggml_free(ctx);
+    gguf_free(g);
+    free(hp);
+    return ok ? path : NULL;
+}
+
+static int maker_clean(void **state) {
+    (void) state;
+    char path[256];
+    for (size_t i = 0; i < sizeof maker_specs / sizeof *maker_specs; i++)
+        for (int t = 0; t < GGML_TYPE_COUNT; t++) {
+            snprintf(path, sizeof path, "/tmp/lamina-test-%d-%s-%d.gguf", (int) getpid(), maker_specs[i].name, t);
+            unlink(path);
+        }
+    return 0;
+}
