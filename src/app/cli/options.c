@@ -83,7 +83,8 @@ struct params params_default(void) {
         .display_prompt = true, .verbosity = 2, .seed = LLAMA_DEFAULT_SEED, .temp = 0.8f, .dynatemp_exp = 1.0f, .top_k = 40,
         .top_p = 0.95f, .min_p = 0.05f, .typical_p = 1.0f, .top_n_sigma = -1.0f, .mirostat_lr = 0.1f, .mirostat_ent = 5.0f,
         .repeat_last_n = 64, .repeat_penalty = 1.0f, .dry_base = 1.75f, .dry_allowed_length = 2, .dry_penalty_last_n = -1,
-        .xtc_threshold = 0.1f, .n_chunks = -1, .normalize = true, .pooling = LLAMA_POOLING_TYPE_UNSPECIFIED,
+        .xtc_threshold = 0.1f, .n_chunks = -1, .bench_p = "512", .bench_n = "128", .bench_d = "0", .bench_b = "2048",
+        .bench_ub = "512", .bench_fa = "1", .bench_output = "md", .n_repeat = 5, .normalize = true, .pooling = LLAMA_POOLING_TYPE_UNSPECIFIED,
     };
 }
 

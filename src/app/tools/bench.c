@@ -1,0 +1,352 @@
+// lamina bench: tokens per second of reading (pp), generating (tg) and both (pg), and what share of the machine that is.
+//
+// Shares. Work of a token: 2 operations per weight that it multiplies (of the experts, those used; of the output matrix, only for rows whose
+// logits are asked for), and 4 per head, dimension and position seen. Traffic of a generated token: the bytes of those weights and of
+// the cache it reads. Both are set against the peaks that this run measured on the same threads; the larger share names the limit.
+#include "cli/console.h"
+#include "cli/session.h"
+#include "ggml/ext.h"
+#include "gguf.h"
+#include "tools/tool.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_LIST 32
+
+struct list {
+    int n;
+    int32_t v[MAX_LIST];
+};
+
+// What one pass over a model costs, read off its file.
+struct cost {
+    double layer_weights, layer_bytes;  // per token
+    double head_weights, head_bytes;    // per row of logits
+    double attn_dim;                    // sum over layers of heads * (key + value dimensions)
+    double kv_dim;                      // sum over layers of K and V values per position
+    enum ggml_type type;                // that most weights have
+    uint64_t size;
+    double n_params;
+};
+
+struct test {
+    const char *path, *name;
+    int32_t n_prompt, n_gen, n_depth, n_batch, n_ubatch, n_threads;
+    enum ggml_type type_k, type_v;
+    bool flash;
+    double t_s[100], mean, sd;          // tokens per second of each run
+    double share;                       // of the limit that binds
+    const char *limit;
+};
+
+static int parse_list(struct list *l, const char *option, const char *text) {
+    for (const char *at = text; at && *at;) {
+        char *end;
+        const long v = strtol(at, &end, 10);
+        if (end == at || (*end && *end != ',') || l->n == MAX_LIST || v < 0 || v > 1 << 24) {
+            console_error("%s is '%s', but should be whole numbers separated by commas", option, text);
+            return 2;
+        }
+        l->v[l->n++] = (int32_t) v;
+        at = *end ? end + 1 : NULL;
+    }
+    return 0;
+}
+
+// ---- cost ------------------------------------------------------------------------------------------------------------
+
+static double key_number(const struct gguf_context *g, const char *arch, const char *suffix, int il, double fallback) {
+    char key[256];
+    snprintf(key, sizeof(key), "%s.%s", arch, suffix);
+    const int64_t id = gguf_find_key(g, key);
+    if (id < 0) return fallback;
+    enum gguf_type type = gguf_get_kv_type(g, id);
+    const char *at = NULL;
+    if (type == GGUF_TYPE_ARRAY) {
+        type = gguf_get_arr_type(g, id);
+        if ((size_t) il >= gguf_get_arr_n(g, id) || (type != GGUF_TYPE_UINT32 && type != GGUF_TYPE_INT32)) return fallback;
+        at = (const char *) gguf_get_arr_data(g, id) + 4 * (size_t) il;
+    } else if (type == GGUF_TYPE_UINT32 || type == GGUF_TYPE_INT32) {
+        at = gguf_get_val_data(g, id);
+    } else {
+        return fallback;
+    }
+    uint32_t v;
+    memcpy(&v, at, 4);
+    return (double) v;
+}
+
+static int model_cost(struct cost *c, const char *path) {
+    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params) {.no_alloc = true});
+    if (!g) return console_library_error();
+    const int64_t id = gguf_find_key(g, "general.architecture");
+    const char *arch = id >= 0 && gguf_get_kv_type(g, id) == GGUF_TYPE_STRING ? gguf_get_val_str(g, id) : "";
+    const double n_expert = key_number(g, arch, "expert_count", 0, 0), n_used = key_number(g, arch, "expert_used_count", 0, 0);
+    double by_type[GGML_TYPE_COUNT] = {0};
+    *c = (struct cost) {0};
+    for (int64_t i = 0; i < gguf_get_n_tensors(g); i++) {
+        const char *name = gguf_get_tensor_name(g, i);
+        const int64_t *ne = gguf_get_tensor_ne(g, i);
+        const enum ggml_type type = gguf_get_tensor_type(g, i);
+        const double n = (double) ne[0] * (double) ne[1] * (double) ne[2] * (double) ne[3], bytes = (double) gguf_get_tensor_size(g, i);
+        c->size += gguf_get_tensor_size(g, i);
+        c->n_params += n;
+        const bool head = strcmp(name, "output.weight") == 0 || (strcmp(name, "token_embd.weight") == 0 && gguf_find_tensor(g, "output.weight") < 0);
+        if (head) {
+            c->head_weights = n;
+            c->head_bytes = bytes;
+        } else if (strncmp(name, "blk.", 4) == 0 && ne[1] > 1) {
+            const double part = strstr(name, "_exps") && n_expert > 0 ? n_used / n_expert : 1;
+            c->layer_weights += n * part;
+            c->layer_bytes += bytes * part;
+            by_type[type] += n;
+        }
+    }
+    for (int t = 0; t < GGML_TYPE_COUNT; t++)
+        if (by_type[t] > by_type[c->type]) c->type = (enum ggml_type) t;
+    const int n_layer = (int) key_number(g, arch, "block_count", 0, 0);
+    const double n_embd = key_number(g, arch, "embedding_length", 0, 0);
+    for (int il = 0; il < n_layer && il < 4096; il++) {
+        const double heads = key_number(g, arch, "attention.head_count", il, 0), kv = key_number(g, arch, "attention.head_count_kv", il, heads);
+        const double dk = key_number(g, arch, "attention.key_length", 0, heads > 0 ? n_embd / heads : 0), dv = key_number(g, arch, "attention.value_length", 0, dk);
+        c->attn_dim += heads * (dk + dv);
+        c->kv_dim += kv * (dk + dv);
+    }
+    gguf_free(g);
+    return 0;
+}
+
+static double peak_for(const struct ggml_cpu_peaks *peaks, enum ggml_type type, const char **name) {
+    if (ggml_is_quantized(type)) return *name = "int8", peaks->int8_gops;
+    if (type == GGML_TYPE_BF16 && peaks->bf16_gflops > 0) return *name = "bf16", peaks->bf16_gflops;
+    return *name = "f32", peaks->f32_gflops;
+}
+
+static void set_share(struct test *t, const struct cost *c, const struct ggml_cpu_peaks *peaks) {
+    const double n = t->n_prompt + t->n_gen, seconds = n / t->mean, first = t->n_depth;
+    const double steps = t->n_gen + (double) (t->n_prompt > 0) * ceil((double) t->n_prompt / t->n_ubatch);
+    const double seen = n * first + n * (n + 1) / 2, rows = t->n_gen + (t->n_prompt > 0);
+    const double kv_bytes = c->kv_dim * (double) ggml_type_size(t->type_k) / (double) ggml_blck_size(t->type_k);
+    const double ops = 2 * c->layer_weights * n + 2 * c->head_weights * rows + 2 * c->attn_dim * seen;
+    const double bytes = c->layer_bytes * steps + c->head_bytes * rows + kv_bytes * (t->n_prompt ? steps * (first + (double) t->n_prompt / 2) : seen);
+    const char *name;
+    const double compute = ops / seconds / 1e9 / peak_for(peaks, c->type, &name), memory = bytes / seconds / 1e9 / peaks->read_gbs;
+    t->share = compute > memory ? compute : memory;
+    t->limit = compute > memory ? name : "memory";
+}
+
+// ---- running ---------------------------------------------------------------------------------------------------------
+
+static int feed_random(struct session *s, int32_t n, uint32_t *seed) {
+    llama_token tokens[512];
+    const int32_t n_vocab = llama_vocab_n_tokens(s->vocab);
+    int status = 0;
+    while (n > 0 && !status) {
+        const int32_t step = (int32_t) llama_n_batch(s->ctx), now = n < step ? n : step;
+        llama_token *list = now <= 512 ? tokens : malloc(sizeof(llama_token) * (size_t) now);
+        if (!list) return console_error("no memory for %d tokens", now);
+        for (int32_t i = 0; i < now; i++) list[i] = (llama_token) ((*seed = *seed * 1664525u + 1013904223u) >> 8) % n_vocab;
+        status = session_feed(s, list, now, false);
+        if (list != tokens) free(list);
+        n -= now;
+    }
+    return status;
+}
+
+static int one_run(struct session *s, const struct test *t, double *seconds) {
+    uint32_t seed = 1;
+    llama_memory_clear(llama_get_memory(s->ctx), false);
+    int status = feed_random(s, t->n_depth, &seed);
+    llama_synchronize(s->ctx);
+    const int64_t start = llama_time_us();
+    if (!status) status = feed_random(s, t->n_prompt, &seed);
+    for (int32_t i = 0; i < t->n_gen && !status; i++) status = feed_random(s, 1, &seed);
+    llama_synchronize(s->ctx);
+    *seconds = (double) (llama_time_us() - start) / 1e6;
+    return status;
+}
+
+static int by_value(const void *a, const void *b) { return (*(const double *) a > *(const double *) b) - (*(const double *) a < *(const double *) b); }
+
+static int measure(struct test *t, struct session *s, const struct params *p) {
+    struct params with = *p;
+    double seconds = 0, sorted[100];
+    with.n_ctx = (uint32_t) (t->n_depth + t->n_prompt + t->n_gen);
+    if (with.n_ctx < 1) return console_error("a test needs tokens to read or to generate");
+    with.n_batch = (uint32_t) t->n_batch;
+    with.n_ubatch = (uint32_t) t->n_ubatch;
+    with.n_threads = with.n_threads_batch = t->n_threads;
+    with.type_k = t->type_k;
+    with.type_v = t->type_v;
+    with.flash_attn = t->flash ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    int status = session_context(s, &with);
+    if (!status && !p->no_warmup) status = one_run(s, t, &seconds);
+    for (int r = 0; r < p->n_repeat && !status; r++) {
+        status = one_run(s, t, &seconds);
+        t->t_s[r] = (t->n_prompt + t->n_gen) / seconds;
+        t->mean += t->t_s[r] / p->n_repeat;
+    }
+    for (int r = 0; r < p->n_repeat; r++) t->sd += (t->t_s[r] - t->mean) * (t->t_s[r] - t->mean);
+    t->sd = p->n_repeat > 1 ? sqrt(t->sd / (p->n_repeat - 1)) : 0;
+    memcpy(sorted, t->t_s, sizeof(sorted));
+    qsort(sorted, (size_t) p->n_repeat, sizeof(double), by_value);
+    t->mean = (sorted[(p->n_repeat - 1) / 2] + sorted[p->n_repeat / 2]) / 2;  // the median is what is reported
+    if (s->ctx) llama_free(s->ctx);
+    s->ctx = NULL;
+    return status;
+}
+
+// ---- output ----------------------------------------------------------------------------------------------------------
+
+static const char *test_name(const struct test *t, char buf[64]) {
+    int n = t->n_prompt && t->n_gen ? snprintf(buf, 64, "pp%d+tg%d", t->n_prompt, t->n_gen)
+            : t->n_prompt           ? snprintf(buf, 64, "pp%d", t->n_prompt)
+                                    : snprintf(buf, 64, "tg%d", t->n_gen);
+    if (t->n_depth) snprintf(buf + n, 64 - (size_t) n, " @ d%d", t->n_depth);
+    return buf;
+}
+
+static void print_header(const struct params *p, const struct ggml_cpu_peaks *k) {
+    if (strcmp(p->bench_output, "md") == 0) {
+        printf("peaks: int8 %.0f GOP/s, bf16 %.0f GFLOP/s, f32 %.0f GFLOP/s, reading %.1f GB/s\n\n", k->int8_gops, k->bf16_gflops, k->f32_gflops, k->read_gbs);
+        printf("| %-30s | %10s | %8s | %7s | %7s | %4s | %16s | %20s | %6s | %8s |\n", "model", "size", "params", "threads", "n_ubatch", "fa", "test", "t/s", "share", "limit");
+        printf("| ------------------------------ | ---------: | -------: | ------: | -------: | ---: | ---------------: | -------------------: | -----: | -------: |\n");
+    } else if (strcmp(p->bench_output, "csv") == 0) {
+        printf("model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,type_k,type_v,flash_attn,n_prompt,n_gen,n_depth,avg_ts,"
+               "stddev_ts,share,limit,peak_int8_gops,peak_bf16_gflops,peak_f32_gflops,peak_read_gbs\n");
+    }
+}
+
+static json_t *as_json(const struct test *t, const struct cost *c, const struct params *p, const struct ggml_cpu_peaks *k) {
+    json_t *runs = json_array();
+    for (int r = 0; r < p->n_repeat; r++) json_array_append_new(runs, json_real(t->t_s[r]));
+    return json_pack("{s:s,s:s,s:I,s:I,s:i,s:i,s:i,s:s,s:s,s:b,s:i,s:i,s:i,s:f,s:f,s:o,s:f,s:s,s:{s:f,s:f,s:f,s:f}}", "model_filename", t->path, "model_type", t->name,
+                     "model_size", (json_int_t) c->size, "model_n_params", (json_int_t) c->n_params, "n_batch", t->n_batch, "n_ubatch", t->n_ubatch, "n_threads",
+                     t->n_threads, "type_k", ggml_type_name(t->type_k), "type_v", ggml_type_name(t->type_v), "flash_attn", t->flash, "n_prompt", t->n_prompt, "n_gen",
+                     t->n_gen, "n_depth", t->n_depth, "avg_ts", t->mean, "stddev_ts", t->sd, "samples_ts", runs, "share", t->share, "limit", t->limit, "peaks",
+                     "int8_gops", k->int8_gops, "bf16_gflops", k->bf16_gflops, "f32_gflops", k->f32_gflops, "read_gbs", k->read_gbs);
+}
+
+static void print_row(const struct test *t, const struct cost *c, const struct params *p, const struct ggml_cpu_peaks *k, bool first) {
+    char name[64], size[32], ts[64];
+    if (strcmp(p->bench_output, "md") == 0) {
+        snprintf(ts, sizeof(ts), "%.2f ± %.2f", t->mean, t->sd);
+        printf("| %-30.30s | %10s | %6.2f B | %7d | %8d | %4d | %16s | %21s | %4.0f %% | %8s |\n", t->name, console_bytes(size, (double) c->size), c->n_params / 1e9,
+               t->n_threads, t->n_ubatch, t->flash, test_name(t, name), ts, 100 * t->share, t->limit);
+    } else if (strcmp(p->bench_output, "csv") == 0) {
+        printf("\"%s\",\"%s\",%llu,%.0f,%d,%d,%d,%s,%s,%d,%d,%d,%d,%.6f,%.6f,%.4f,%s,%.2f,%.2f,%.2f,%.2f\n", t->path, t->name, (unsigned long long) c->size, c->n_params,
+               t->n_batch, t->n_ubatch, t->n_threads, ggml_type_name(t->type_k), ggml_type_name(t->type_v), t->flash, t->n_prompt, t->n_gen, t->n_depth, t->mean, t->sd,
+               t->share, t->limit, k->int8_gops, k->bf16_gflops, k->f32_gflops, k->read_gbs);
+    } else {
+        json_t *j = as_json(t, c, p, k);
+        const bool lines = strcmp(p->bench_output, "jsonl") == 0;
+        if (!lines) fputs(first ? "[\n" : ",\n", stdout);
+        if (j) json_dumpf(j, stdout, JSON_COMPACT);
+        if (lines) fputc('\n', stdout);
+        json_decref(j);
+    }
+    fflush(stdout);
+}
+
+// ---- all combinations -----------------------------------------------------------------------------------------------------
+
+struct plan {
+    struct list prompt, gen, depth, batch, ubatch, threads, flash;
+    struct ggml_cpu_peaks peaks;
+    bool peaks_known, any;
+};
+
+static int run_test(struct plan *b, struct session *s, const struct cost *c, const struct params *p, struct test *t) {
+    int status = measure(t, s, p);
+    if (status) return status;
+    set_share(t, c, &b->peaks);
+    print_row(t, c, p, &b->peaks, !b->any);
+    b->any = true;
+    return 0;
+}
+
+static int run_config(struct plan *b, struct session *s, const struct cost *c, const struct params *p, const struct test *base) {
+    int status = 0;
+    for (int d = 0; d < b->depth.n && !status; d++) {
+        for (int i = 0; i < b->prompt.n && !status; i++) {
+            struct test t = *base;
+            t.n_depth = b->depth.v[d];
+            t.n_prompt = b->prompt.v[i];
+            if (t.n_prompt) status = run_test(b, s, c, p, &t);
+        }
+        for (int i = 0; i < b->gen.n && !status; i++) {
+            struct test t = *base;
+            t.n_depth = b->depth.v[d];
+            t.n_gen = b->gen.v[i];
+            if (t.n_gen) status = run_test(b, s, c, p, &t);
+        }
+        if (p->bench_pg && !status) {
+            struct test t = *base;
+            t.n_depth = b->depth.v[d];
+            if (sscanf(p->bench_pg, "%d,%d", &t.n_prompt, &t.n_gen) != 2 || t.n_prompt < 1 || t.n_gen < 1) return console_error("-pg is '%s', but should be two numbers: N,M", p->bench_pg);
+            status = run_test(b, s, c, p, &t);
+        }
+    }
+    return status;
+}
+
+static int run_model(struct plan *b, const char *path, const struct params *p) {
+    struct params with = *p;
+    struct session s = {0};
+    struct cost c;
+    char desc[128] = "";
+    with.model = path;
+    int status = model_cost(&c, path);
+    if (!status) status = session_load(&s, &with, false);
+    if (!status) llama_model_desc(s.model, desc, sizeof(desc));
+    for (int k = 0; k < b->threads.n && !status; k++) {
+        if (!ggml_cpu_measure_peaks(b->threads.v[k], &b->peaks)) return console_library_error();
+        if (!b->any && k == 0) print_header(p, &b->peaks);
+        for (int f = 0; f < b->flash.n && !status; f++)
+            for (int n = 0; n < b->batch.n && !status; n++)
+                for (int u = 0; u < b->ubatch.n && !status; u++) {
+                    const struct test base = {.path = path, .name = desc, .n_batch = b->batch.v[n], .n_ubatch = b->ubatch.v[u], .n_threads = b->threads.v[k],
+                                              .type_k = p->type_k, .type_v = p->type_v, .flash = b->flash.v[f]};
+                    status = run_config(b, &s, &c, p, &base);
+                }
+    }
+    session_close(&s);
+    return status;
+}
+
+static int run(struct params *p) {
+    struct plan b = {0};
+    char threads[16];
+    snprintf(threads, sizeof(threads), "%d", ggml_cpu_default_threads());
+    const char *models = session_model_path(p);
+    int status = models ? 0 : 2;
+    if (strcmp(p->bench_output, "md") && strcmp(p->bench_output, "csv") && strcmp(p->bench_output, "json") && strcmp(p->bench_output, "jsonl")) {
+        console_error("--output is '%s', but should be md, csv, json or jsonl", p->bench_output);
+        return 2;
+    }
+    if (!status) status = parse_list(&b.prompt, "-p", p->bench_p);
+    if (!status) status = parse_list(&b.gen, "-n", p->bench_n);
+    if (!status) status = parse_list(&b.depth, "-d", p->bench_d);
+    if (!status) status = parse_list(&b.batch, "-b", p->bench_b);
+    if (!status) status = parse_list(&b.ubatch, "-ub", p->bench_ub);
+    if (!status) status = parse_list(&b.flash, "-fa", p->bench_fa);
+    if (!status) status = parse_list(&b.threads, "-t", p->bench_t ? p->bench_t : threads);
+    char *list = models ? strdup(models) : NULL;
+    for (char *save = NULL, *path = list && !status ? strtok_r(list, ",", &save) : NULL; path && !status; path = strtok_r(NULL, ",", &save))
+        status = run_model(&b, path, p);
+    if (b.any && strcmp(p->bench_output, "json") == 0) fputs("\n]\n", stdout);
+    free(list);
+    return status;
+}
+
+const struct tool tool_bench = {
+    .name = "bench",
+    .alias = "llama-bench",
+    .summary = "Measures tokens per second, and what share of the machine's peaks that is",
+    .args = "",
+    .groups = G_MODEL | G_LOAD | G_BENCH,
+    .run = run,
+};
