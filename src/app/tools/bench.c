@@ -9,10 +9,14 @@
 #include "gguf.h"
 #include "tools/tool.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define MAX_LIST 32
 
@@ -120,9 +124,9 @@ static int model_cost(struct cost *c, const char *path) {
 }
 
 static double peak_for(const struct ggml_cpu_peaks *peaks, enum ggml_type type, const char **name) {
-    if (ggml_is_quantized(type)) return *name = "int8", peaks->int8_gops;
-    if (type == GGML_TYPE_BF16 && peaks->bf16_gflops > 0) return *name = "bf16", peaks->bf16_gflops;
-    return *name = "f32", peaks->f32_gflops;
+    if (ggml_is_quantized(type)) return *name = "int8", peaks->i8;
+    if (type == GGML_TYPE_BF16 && peaks->bf16 > 0) return *name = "bf16", peaks->bf16;
+    return *name = "f32", peaks->f32;
 }
 
 static void set_share(struct test *t, const struct cost *c, const struct ggml_cpu_peaks *peaks) {
@@ -133,7 +137,7 @@ static void set_share(struct test *t, const struct cost *c, const struct ggml_cp
     const double ops = 2 * c->layer_weights * n + 2 * c->head_weights * rows + 2 * c->attn_dim * seen;
     const double bytes = c->layer_bytes * steps + c->head_bytes * rows + kv_bytes * (t->n_prompt ? steps * (first + (double) t->n_prompt / 2) : seen);
     const char *name;
-    const double compute = ops / seconds / 1e9 / peak_for(peaks, c->type, &name), memory = bytes / seconds / 1e9 / peaks->read_gbs;
+    const double compute = ops / seconds / peak_for(peaks, c->type, &name), memory = bytes / seconds / peaks->read;
     t->share = compute > memory ? compute : memory;
     t->limit = compute > memory ? name : "memory";
 }
@@ -211,7 +215,7 @@ static const char *test_name(const struct test *t, char buf[64]) {
 
 static void print_header(const struct params *p, const struct ggml_cpu_peaks *k) {
     if (strcmp(p->bench_output, "md") == 0) {
-        printf("peaks: int8 %.0f GOP/s, bf16 %.0f GFLOP/s, f32 %.0f GFLOP/s, reading %.1f GB/s\n\n", k->int8_gops, k->bf16_gflops, k->f32_gflops, k->read_gbs);
+        printf("peaks: int8 %.0f GOP/s, bf16 %.0f GFLOP/s, f32 %.0f GFLOP/s, reading %.1f GB/s\n\n", k->i8 / 1e9, k->bf16 / 1e9, k->f32 / 1e9, k->read / 1e9);
         printf("| %-30s | %10s | %8s | %7s | %7s | %4s | %16s | %20s | %6s | %8s |\n", "model", "size", "params", "threads", "n_ubatch", "fa", "test", "t/s", "share", "limit");
         printf("| ------------------------------ | ---------: | -------: | ------: | -------: | ---: | ---------------: | -------------------: | -----: | -------: |\n");
     } else if (strcmp(p->bench_output, "csv") == 0) {
@@ -227,7 +231,7 @@ static json_t *as_json(const struct test *t, const struct cost *c, const struct 
                      "model_size", (json_int_t) c->size, "model_n_params", (json_int_t) c->n_params, "n_batch", t->n_batch, "n_ubatch", t->n_ubatch, "n_threads",
                      t->n_threads, "type_k", ggml_type_name(t->type_k), "type_v", ggml_type_name(t->type_v), "flash_attn", t->flash, "n_prompt", t->n_prompt, "n_gen",
                      t->n_gen, "n_depth", t->n_depth, "avg_ts", t->mean, "stddev_ts", t->sd, "samples_ts", runs, "share", t->share, "limit", t->limit, "peaks",
-                     "int8_gops", k->int8_gops, "bf16_gflops", k->bf16_gflops, "f32_gflops", k->f32_gflops, "read_gbs", k->read_gbs);
+                     "int8_gops", k->i8 / 1e9, "bf16_gflops", k->bf16 / 1e9, "f32_gflops", k->f32 / 1e9, "read_gbs", k->read / 1e9);
 }
 
 static void print_row(const struct test *t, const struct cost *c, const struct params *p, const struct ggml_cpu_peaks *k, bool first) {
@@ -239,7 +243,7 @@ static void print_row(const struct test *t, const struct cost *c, const struct p
     } else if (strcmp(p->bench_output, "csv") == 0) {
         printf("\"%s\",\"%s\",%llu,%.0f,%d,%d,%d,%s,%s,%d,%d,%d,%d,%.6f,%.6f,%.4f,%s,%.2f,%.2f,%.2f,%.2f\n", t->path, t->name, (unsigned long long) c->size, c->n_params,
                t->n_batch, t->n_ubatch, t->n_threads, ggml_type_name(t->type_k), ggml_type_name(t->type_v), t->flash, t->n_prompt, t->n_gen, t->n_depth, t->mean, t->sd,
-               t->share, t->limit, k->int8_gops, k->bf16_gflops, k->f32_gflops, k->read_gbs);
+               t->share, t->limit, k->i8 / 1e9, k->bf16 / 1e9, k->f32 / 1e9, k->read / 1e9);
     } else {
         json_t *j = as_json(t, c, p, k);
         const bool lines = strcmp(p->bench_output, "jsonl") == 0;
@@ -293,6 +297,19 @@ static int run_config(struct plan *b, struct session *s, const struct cost *c, c
     return status;
 }
 
+// Bandwidth is that of reading the model's own mapped file.
+static int measure_peaks(struct ggml_cpu_peaks *peaks, const char *path, int n_threads) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0) return console_error("cannot open %s again", path);
+    void *mem = mmap(NULL, (size_t) st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    if (mem == MAP_FAILED) return console_error("cannot map %s", path);
+    const bool ok = ggml_cpu_measure_peaks(n_threads, mem, (size_t) st.st_size & ~(size_t) 4095, peaks);
+    munmap(mem, (size_t) st.st_size);
+    return ok ? 0 : console_library_error();
+}
+
 static int run_model(struct plan *b, const char *path, const struct params *p) {
     struct params with = *p;
     struct session s = {0};
@@ -303,7 +320,8 @@ static int run_model(struct plan *b, const char *path, const struct params *p) {
     if (!status) status = session_load(&s, &with, false);
     if (!status) llama_model_desc(s.model, desc, sizeof(desc));
     for (int k = 0; k < b->threads.n && !status; k++) {
-        if (!ggml_cpu_measure_peaks(b->threads.v[k], &b->peaks)) return console_library_error();
+        status = measure_peaks(&b->peaks, path, b->threads.v[k]);
+        if (status) break;
         if (!b->any && k == 0) print_header(p, &b->peaks);
         for (int f = 0; f < b->flash.n && !status; f++)
             for (int n = 0; n < b->batch.n && !status; n++)
