@@ -1,0 +1,228 @@
+// A checkpoint's tokenizer as GGUF keys: sentencepiece models, and the kinds of tokenizer.json (WordPiece, BPE, Unigram).
+#include "convert/tokenizer.h"
+
+#include "convert/pre_names.h"
+#include "convert/sentencepiece.h"
+#include "convert/vocab_out.h"
+#include "llama/enums.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WORD_MARK "\xe2\x96\x81"  // U+2581, which stands for a space before a word
+
+struct source {
+    const struct checkpoint *c;
+    json_t *json, *settings, *config;  // tokenizer.json, tokenizer_config.json, config.json; the first two may be NULL
+    struct vocab_out v;
+    struct gguf_context *out;
+};
+
+static void set_u32(struct gguf_context *g, const char *key, int64_t v) {
+    if (v >= 0 && v <= UINT32_MAX) gguf_set_val_u32(g, key, (uint32_t) v);
+}
+
+// ---- special tokens ------------------------------------------------------------------------------------------------
+
+static int64_t find_token(const struct vocab_out *v, const char *text) {
+    for (int64_t i = 0; text && i < v->n; i++)
+        if (v->text[i] && strcmp(v->text[i], text) == 0) return i;
+    return -1;
+}
+
+// tokenizer_config.json gives a special token as a string or as an object with `content`.
+static const char *special_text(const struct source *s, const char *name) {
+    json_t *j = json_object_get(s->settings, name);
+    return json_is_object(j) ? json_string_value(json_object_get(j, "content")) : json_string_value(j);
+}
+
+static void write_special(const struct source *s) {
+    static const struct { const char *name, *config, *key; } table[] = {
+        {"bos_token", "bos_token_id", "tokenizer.ggml.bos_token_id"},   {"eos_token", "eos_token_id", "tokenizer.ggml.eos_token_id"},
+        {"unk_token", "unk_token_id", "tokenizer.ggml.unknown_token_id"}, {"sep_token", "sep_token_id", "tokenizer.ggml.seperator_token_id"},
+        {"pad_token", "pad_token_id", "tokenizer.ggml.padding_token_id"}, {"cls_token", "cls_token_id", "tokenizer.ggml.cls_token_id"},
+        {"mask_token", "mask_token_id", "tokenizer.ggml.mask_token_id"},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        json_t *j = json_object_get(s->config, table[i].config);
+        if (json_is_array(j)) j = json_array_get(j, 0);
+        const int64_t named = find_token(&s->v, special_text(s, table[i].name));
+        if (named >= 0) set_u32(s->out, table[i].key, named);
+        else if (json_is_integer(j)) set_u32(s->out, table[i].key, json_integer_value(j));
+    }
+    json_t *bos = json_object_get(s->settings, "add_bos_token"), *eos = json_object_get(s->settings, "add_eos_token");
+    if (json_is_boolean(bos)) gguf_set_val_bool(s->out, "tokenizer.ggml.add_bos_token", json_is_true(bos));
+    if (json_is_boolean(eos)) gguf_set_val_bool(s->out, "tokenizer.ggml.add_eos_token", json_is_true(eos));
+    json_t *chat = json_object_get(s->settings, "chat_template");
+    if (json_is_string(chat)) gguf_set_val_str(s->out, "tokenizer.chat_template", json_string_value(chat));
+}
+
+// Added tokens of tokenizer.json, or of tokenizer_config.json (added_tokens_decoder).
+static enum err take_added(struct source *s) {
+    size_t i;
+    json_t *t;
+    const char *id;
+    json_array_foreach(json_object_get(s->json, "added_tokens"), i, t) {
+        json_t *text = json_object_get(t, "content");
+        if (!json_is_string(text)) continue;
+        const bool special = json_is_true(json_object_get(t, "special"));
+        TRY(vocab_out_set(&s->v, json_integer_value(json_object_get(t, "id")), json_string_value(text), json_string_length(text), 0,
+                          special ? LLAMA_TOKEN_TYPE_CONTROL : LLAMA_TOKEN_TYPE_USER_DEFINED));
+    }
+    json_object_foreach(json_object_get(s->settings, "added_tokens_decoder"), id, t) {
+        json_t *text = json_object_get(t, "content");
+        const long long n = strtoll(id, NULL, 10);
+        if (!json_is_string(text) || n < 0 || n >= s->v.n || (s->v.text[n] && s->v.type[n] != LLAMA_TOKEN_TYPE_NORMAL)) continue;
+        TRY(vocab_out_set(&s->v, n, json_string_value(text), json_string_length(text), 0,
+                          json_is_true(json_object_get(t, "special")) ? LLAMA_TOKEN_TYPE_CONTROL : LLAMA_TOKEN_TYPE_USER_DEFINED));
+    }
+    return ERR_OK;
+}
+
+// ---- kinds -----------------------------------------------------------------------------------------------------------
+
+// GGUF marks the pieces that begin a word, where WordPiece marks those that go on with one (##).
+static enum err convert_wordpiece(struct source *s, json_t *model) {
+    const char *text;
+    json_t *id;
+    json_object_foreach(json_object_get(model, "vocab"), text, id) {
+        char marked[1024];
+        const size_t n = strlen(text);
+        const bool goes_on = strncmp(text, "##", 2) == 0, bracketed = text[0] == '[' && n > 1 && text[n - 1] == ']';
+        const int k = goes_on ? snprintf(marked, sizeof(marked), "%s", text + 2) : bracketed ? snprintf(marked, sizeof(marked), "%s", text)
+                                                                                             : snprintf(marked, sizeof(marked), WORD_MARK "%s", text);
+        if (k < 0 || k >= (int) sizeof(marked)) return err_set(ERR_FORMAT, "the vocabulary holds a token of %zu bytes", n);
+        TRY(vocab_out_set(&s->v, json_integer_value(id), marked, (size_t) k, 0, LLAMA_TOKEN_TYPE_NORMAL));
+    }
+    TRY(take_added(s));
+    json_t *types = json_object_get(s->config, "type_vocab_size");
+    set_u32(s->out, "tokenizer.ggml.token_type_count", json_is_integer(types) ? json_integer_value(types) : 1);
+    gguf_set_val_str(s->out, "tokenizer.ggml.model", "bert");
+    gguf_set_val_str(s->out, "tokenizer.ggml.pre", "default");
+    return ERR_OK;
+}
+
+static enum err take_merges(struct source *s, json_t *merges) {
+    const size_t n = json_array_size(merges);
+    s->v.merges = calloc(n + 1, sizeof(*s->v.merges));
+    if (!s->v.merges) return err_set(ERR_NOMEM, "no memory for %zu merges", n);
+    for (size_t i = 0; i < n; i++) {
+        json_t *m = json_array_get(merges, i);
+        const char *text = json_string_value(m), *a = json_string_value(json_array_get(m, 0)), *b = json_string_value(json_array_get(m, 1));
+        if (text) s->v.merges[i] = arena_copy(&s->v.arena, text, strlen(text));
+        else if (a && b) {
+            char *pair = arena_alloc(&s->v.arena, strlen(a) + strlen(b) + 2);
+            if (pair) sprintf(pair, "%s %s", a, b);
+            s->v.merges[i] = pair;
+        } else return err_set(ERR_FORMAT, "tokenizer.json: merge %zu is neither a text nor a pair", i);
+        if (!s->v.merges[i]) return err_set(ERR_NOMEM, "no memory for %zu merges", n);
+    }
+    s->v.n_merges = n;
+    return ERR_OK;
+}
+
+static bool is_byte_token(const char *text, size_t n) {
+    static const char hex[] = "0123456789ABCDEFabcdef";
+    return n == 6 && strncmp(text, "<0x", 3) == 0 && text[5] == '>' && strchr(hex, text[3]) && strchr(hex, text[4]);
+}
+
+static enum err convert_bpe(struct source *s, json_t *model) {
+    const char *text, *pre = NULL;
+    json_t *id;
+    const bool bytes = json_is_true(json_object_get(model, "byte_fallback"));
+    json_object_foreach(json_object_get(model, "vocab"), text, id) {
+        const size_t n = strlen(text);
+        const int64_t k = json_integer_value(id);
+        TRY(vocab_out_set(&s->v, k, text, n, (float) -k, bytes && is_byte_token(text, n) ? LLAMA_TOKEN_TYPE_BYTE : LLAMA_TOKEN_TYPE_NORMAL));
+    }
+    TRY(take_added(s));
+    if (bytes) {  // sentencepiece written as BPE: the order of the ids is the order of the merges
+        s->v.has_scores = true;
+        gguf_set_val_str(s->out, "tokenizer.ggml.model", "llama");
+        gguf_set_val_str(s->out, "tokenizer.ggml.pre", "default");
+        return ERR_OK;
+    }
+    TRY(take_merges(s, json_object_get(model, "merges")));
+    TRY(pre_name_of(json_object_get(s->json, "pre_tokenizer"), &pre));
+    gguf_set_val_str(s->out, "tokenizer.ggml.model", "gpt2");
+    gguf_set_val_str(s->out, "tokenizer.ggml.pre", pre);
+    return ERR_OK;
+}
+
+static enum err convert_unigram(struct source *s, json_t *model) {
+    size_t i;
+    json_t *pair;
+    json_array_foreach(json_object_get(model, "vocab"), i, pair) {
+        json_t *text = json_array_get(pair, 0);
+        if (!json_is_string(text)) return err_set(ERR_FORMAT, "tokenizer.json: entry %zu of the vocabulary is no pair of text and score", i);
+        TRY(vocab_out_set(&s->v, (int64_t) i, json_string_value(text), json_string_length(text), (float) json_number_value(json_array_get(pair, 1)),
+                          is_byte_token(json_string_value(text), json_string_length(text)) ? LLAMA_TOKEN_TYPE_BYTE : LLAMA_TOKEN_TYPE_NORMAL));
+    }
+    json_t *unk = json_object_get(model, "unk_id");
+    if (json_is_integer(unk) && json_integer_value(unk) >= 0 && json_integer_value(unk) < s->v.n) {
+        s->v.type[json_integer_value(unk)] = LLAMA_TOKEN_TYPE_UNKNOWN;
+        set_u32(s->out, "tokenizer.ggml.unknown_token_id", json_integer_value(unk));
+    }
+    TRY(take_added(s));
+    s->v.has_scores = true;
+    gguf_set_val_str(s->out, "tokenizer.ggml.model", "t5");
+    gguf_set_val_str(s->out, "tokenizer.ggml.pre", "default");
+    return ERR_OK;
+}
+
+static enum err convert_sentencepiece(struct source *s, const char *path) {
+    struct file f;
+    TRY(file_open(&f, path));
+    char *data = f.size < (uint64_t) 1 << 30 ? malloc(f.size) : NULL;
+    struct spm_facts facts;
+    enum err e = data ? file_read(&f, 0, data, f.size) : err_set(ERR_NOMEM, "no memory for %s", path);
+    if (e == ERR_OK) e = spm_parse(data, f.size, &s->v, &facts);
+    if (e == ERR_OK) e = take_added(s);
+    if (e == ERR_OK) {
+        gguf_set_val_str(s->out, "tokenizer.ggml.model", facts.unigram && facts.charsmap ? "t5" : "llama");
+        gguf_set_val_str(s->out, "tokenizer.ggml.pre", "default");
+        gguf_set_val_bool(s->out, "tokenizer.ggml.add_space_prefix", facts.add_dummy_prefix);
+        gguf_set_val_bool(s->out, "tokenizer.ggml.remove_extra_whitespaces", facts.remove_extra_whitespaces);
+        if (facts.charsmap) gguf_set_arr_data(s->out, "tokenizer.ggml.precompiled_charsmap", GGUF_TYPE_UINT8, facts.charsmap, facts.charsmap_bytes);
+        set_u32(s->out, "tokenizer.ggml.unknown_token_id", facts.unk);
+        set_u32(s->out, "tokenizer.ggml.bos_token_id", facts.bos);
+        set_u32(s->out, "tokenizer.ggml.eos_token_id", facts.eos);
+        set_u32(s->out, "tokenizer.ggml.padding_token_id", facts.pad);
+    }
+    free(data);
+    file_close(&f);
+    return e;
+}
+
+static enum err convert_json(struct source *s) {
+    json_t *model = json_object_get(s->json, "model");
+    const char *kind = json_string_value(json_object_get(model, "type"));
+    if (!kind) kind = json_object_get(model, "merges") ? "BPE" : "WordPiece";  // older files leave it out
+    if (strcmp(kind, "WordPiece") == 0) return convert_wordpiece(s, model);
+    if (strcmp(kind, "BPE") == 0) return convert_bpe(s, model);
+    if (strcmp(kind, "Unigram") == 0) return convert_unigram(s, model);
+    return err_set(ERR_UNSUPPORTED, "tokenizer.json: the kind '%s' cannot be converted", kind);
+}
+
+static enum err convert_any(struct source *s) {
+    char path[8192];
+    const int n = snprintf(path, sizeof(path), "%s/tokenizer.model", s->c->dir);
+    if (n > 0 && n < (int) sizeof(path) && access(path, F_OK) == 0) return convert_sentencepiece(s, path);
+    if (s->json) return convert_json(s);
+    return err_set(ERR_IO, "%s holds neither tokenizer.json nor tokenizer.model", s->c->dir);
+}
+
+enum err tokenizer_convert(const struct checkpoint *c, json_t *config, int64_t n_vocab, struct gguf_context *out) {
+    struct source s = {.c = c, .config = config, .out = out};
+    enum err e = vocab_out_init(&s.v, n_vocab);
+    if (e == ERR_OK) e = checkpoint_json(c, "tokenizer.json", false, &s.json);
+    if (e == ERR_OK) e = checkpoint_json(c, "tokenizer_config.json", false, &s.settings);
+    if (e == ERR_OK) e = convert_any(&s);
+    if (e == ERR_OK) e = vocab_out_write(&s.v, out);
+    if (e == ERR_OK) write_special(&s);
+    vocab_out_free(&s.v);
+    json_decref(s.json);
+    json_decref(s.settings);
+    return e;
+}
