@@ -18,6 +18,33 @@ LLAMA_API int32_t llama_tokenize_parts(const struct llama_vocab *vocab, const ch
 LLAMA_API int32_t llama_chat_tokenize(const struct llama_vocab *vocab, const char *tmpl, const struct llama_chat_message *chat,
                                       size_t n_msg, bool add_ass, llama_token *tokens, int32_t n_tokens_max);
 
+// ---- converting checkpoints ----------------------------------------------------------------------------------------
+struct llama_convert_params {
+    enum ggml_type type;                // of the matrices: F32, F16, BF16 or Q8_0; norms and small tensors stay F32
+    const char *name;                   // general.name; NULL: the checkpoint's folder
+    llama_progress_callback progress_callback;  // 0 .. 1; false cancels. May be NULL
+    void *progress_callback_user_data;
+};
+
+// F16, no progress.
+LLAMA_API struct llama_convert_params llama_convert_default_params(void);
+
+// Writes a checkpoint (a folder with config.json, tokenizer files and safetensors) as a GGUF file. The tensors go through memory one
+// after the other; the file is written under a temporary name and renamed. Returns 0, else a code after a sentence at ggml_last_error().
+// Thread: any.
+LLAMA_API int llama_model_convert(const char *checkpoint, const char *path, const struct llama_convert_params *params);
+
+// ---- quantizing ------------------------------------------------------------------------------------------------------
+struct llama_quantize_report {
+    uint32_t n_tensors;
+    uint64_t bytes_in, bytes_out;  // of the tensors' data
+};
+
+// llama_model_quantize with progress (0 .. 1; false cancels; called on the caller's thread) and the sizes, which are exact in a dry run
+// too. progress and report may be NULL. 0, else a code after a sentence at ggml_last_error(); the input is never changed.
+LLAMA_API uint32_t llama_model_quantize_report(const char *fname_inp, const char *fname_out, const struct llama_model_quantize_params *params,
+                                               llama_progress_callback progress, void *progress_data, struct llama_quantize_report *report);
+
 #ifdef __cplusplus
 }
 #endif

@@ -57,6 +57,8 @@ struct params {
     const char *output_type, *embedding_type, *tensor_types, *imatrix;
     ggml_backend_sched_eval_callback cb_eval;  // not options: a tool that looks at intermediate results sets them
     void *cb_eval_data;
+    // convert
+    const char *out_type, *model_name;
     // bench: lists of numbers separated by commas
     const char *bench_p, *bench_n, *bench_pg, *bench_d, *bench_b, *bench_ub, *bench_t, *bench_fa, *bench_output;
     int32_t n_repeat;

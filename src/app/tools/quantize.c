@@ -3,7 +3,7 @@
 #include "cli/imatrix.h"
 #include "cli/session.h"
 #include "ggml/ext.h"
-#include "llama.h"
+#include "llama/ext.h"
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -84,6 +84,12 @@ static int default_output(char *out, size_t size, const char *input, const char 
     return len > 0 && (size_t) len < size ? 0 : console_error("the name %s is too long", input);
 }
 
+static bool on_progress(float done, void *unused) {
+    (void) unused;
+    console_progress("quantizing", done);
+    return !console_interrupted();
+}
+
 static int run(struct params *p) {
     // As in the field: MODEL [OUTPUT] MIXTURE [THREADS].
     char made[4096];
@@ -122,8 +128,12 @@ static int run(struct params *p) {
         q.keep_split = p->keep_split;
         q.dry_run = p->dry_run;
         const int64_t start = llama_time_us();
-        if (llama_model_quantize(input, output, &q) != 0) status = console_interrupted() ? 130 : console_library_error();
-        else if (!p->dry_run) console_note("%s: %.1f s", output, (double) (llama_time_us() - start) / 1e6);
+        struct llama_quantize_report r;
+        char in[32], out[32];
+        if (llama_model_quantize_report(input, output, &q, on_progress, NULL, &r) != 0) status = console_interrupted() ? 130 : console_library_error();
+        else if (p->dry_run) printf("%u tensors, %llu bytes\n", r.n_tensors, (unsigned long long) r.bytes_out);
+        else console_note("%s: %s -> %s in %.1f s", output, console_bytes(in, (double) r.bytes_in), console_bytes(out, (double) r.bytes_out), (double) (llama_time_us() - start) / 1e6);
+        console_progress_end();
     }
     imatrix_free(im);
     free(list.data);
