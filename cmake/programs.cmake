@@ -2,7 +2,6 @@
 file(GLOB_RECURSE APP_SOURCES CONFIGURE_DEPENDS src/app/*.c)
 if(APP_SOURCES AND TARGET llama)
   find_package(PkgConfig REQUIRED)
-  pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
   pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit)
   find_package(ZLIB REQUIRED)
   # base/env.c is stateless: the program has its own copy instead of reaching into a library.

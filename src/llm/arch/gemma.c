@@ -1,0 +1,38 @@
+// gemma: Gemma 1; embeddings times sqrt(E), GELU, the output matrix is the embedding.
+#include "arch/arch.h"
+
+#include <math.h>
+
+static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
+
+static const struct arch_tensor tensors[] = {
+    T_EMBD, T_OUT_NORM, T_NORM(attn_norm), T_QKV, T_O, T_NORM(ffn_norm), T_FFN, {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+};
+
+static enum err setup(struct hparams *hp, const struct model_build *b) {
+    (void) b;
+    hp->f_embd_scale = sqrtf((float) hp->n_embd);
+    return ERR_OK;
+}
+
+static struct ggml_tensor *embed(struct graph *g) { return blk_embed(g, g->hp->f_embd_scale); }
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
+    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){0});
+    blk_select(g, il, &cur, &x);
+    x = ggml_add(g->ctx, cur, x);
+    cur = blk_ffn_layer(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), ACT_GELU);
+    return ggml_add(g->ctx, cur, x);
+}
+
+const struct arch arch_gemma = {
+    .name = "gemma",
+    .rope = LLAMA_ROPE_TYPE_NEOX,
+    .head = {.tied = true},
+    .keys = keys,
+    .tensors = tensors,
+    .setup = setup,
+    .embed = embed,
+    .layer = layer,
+};

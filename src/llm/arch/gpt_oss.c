@@ -1,0 +1,36 @@
+// gpt-oss: experts with biases, attention sinks, every other layer windowed.
+#include "arch/arch.h"
+
+static const struct arch_key keys[] = {
+    K_RMS, {"expert_feed_forward_length", HP_n_ff_exp, REQ, KEY_FIRST}, K_SWA_REQ, K_ROPE_SWA("b"), {NULL, 0, NULL, 0},
+};
+
+static const struct arch_tensor tensors[] = {
+    T_EMBD, T_OUT_NORM, T_OUT_OWN,
+    T_NORM(attn_norm), T_NORM(post_attn_norm), T_QKV, {SLOT_attn_output, "H*Dv,E", T_BIAS | T_SCALE, 0, 0, 0, 0},
+    {SLOT_attn_sinks, "H", 0, 0, 0, 0, 0}, {SLOT_ffn_gate_inp, "E,X", T_BIAS, 0, 0, 0, 0},
+    {SLOT_ffn_gate_exps, "E,Fx,X", T_BIAS, 0, 0, 0, 0}, {SLOT_ffn_up_exps, "E,Fx,X", T_BIAS, 0, 0, 0, 0},
+    {SLOT_ffn_down_exps, "Fx,E,X", T_BIAS, 0, 0, 0, 0},
+    {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+};
+
+static enum err setup(struct hparams *hp, const struct model_build *b) { return arch_windows(hp, b, WINDOW_STANDARD, 2, false); }
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
+    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){.sinks = l->attn_sinks.w});
+    blk_select(g, il, &cur, &x);
+    x = ggml_add(g->ctx, cur, x);
+    cur = blk_norm(g, x, &l->post_attn_norm, NORM_RMS);  // which is the network's norm here
+    cur = blk_moe(g, l, cur, il, &(struct moe_opts){.gate = GATE_SOFTMAX_LATE, .act = {.act = ACT_SWIGLU_OAI}});
+    return ggml_add(g->ctx, cur, x);
+}
+
+const struct arch arch_gpt_oss = {
+    .name = "gpt-oss",
+    .rope = LLAMA_ROPE_TYPE_NEOX,
+    .keys = keys,
+    .tensors = tensors,
+    .setup = setup,
+    .layer = layer,
+};

@@ -1,0 +1,25 @@
+// internlm2: llama without optional biases, the output matrix its own.
+#include "arch/arch.h"
+
+static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
+
+static const struct arch_tensor tensors[] = {
+    T_EMBD, T_OUT_NORM, T_OUT_OWN, T_NORM(attn_norm), T_QKV, T_O, T_NORM(ffn_norm), T_FFN, {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+};
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
+    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){0});
+    blk_select(g, il, &cur, &x);
+    x = ggml_add(g->ctx, cur, x);
+    cur = blk_ffn_layer(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), ACT_SILU);
+    return ggml_add(g->ctx, cur, x);
+}
+
+const struct arch arch_internlm2 = {
+    .name = "internlm2",
+    .rope = LLAMA_ROPE_TYPE_NORM,
+    .keys = keys,
+    .tensors = tensors,
+    .layer = layer,
+};

@@ -1,0 +1,29 @@
+// openelm: OpenELM; the number of heads and the width of the network grow from layer to layer.
+#include "arch/arch.h"
+
+static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
+
+static const struct arch_tensor tensors[] = {
+    T_EMBD, T_OUT_NORM,
+    T_NORM(attn_norm), {SLOT_attn_qkv, "E,(H+2*K)*D", 0, 0, 0, 0, 0}, T_QK_NORM, {SLOT_attn_output, "H*D,E", T_SCALE, 0, 0, 0, 0},
+    T_NORM(ffn_norm), T_FFN,
+    {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+};
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
+    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD, .raw_qkv = true});
+    blk_select(g, il, &cur, &x);
+    x = ggml_add(g->ctx, cur, x);
+    cur = blk_ffn_layer(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), ACT_SILU);
+    return ggml_add(g->ctx, cur, x);
+}
+
+const struct arch arch_openelm = {
+    .name = "openelm",
+    .rope = LLAMA_ROPE_TYPE_NEOX,
+    .head = {.tied = true},
+    .keys = keys,
+    .tensors = tensors,
+    .layer = layer,
+};

@@ -1,0 +1,29 @@
+// starcoder2: LayerNorms and biases everywhere, rotary positions, grouped heads.
+#include "arch/arch.h"
+
+static const struct arch_key keys[] = {K_LN, {NULL, 0, NULL, 0}};
+
+static const struct arch_tensor tensors[] = {
+    T_EMBD, T_OUT_NORM_B, T_OUT_TIED,
+    T_NORM_B(attn_norm), T_QKV, {SLOT_attn_output, "H*Dv,E", T_BIAS | T_SCALE, 0, 0, 0, 0},
+    T_NORM_B(ffn_norm), {SLOT_ffn_up, "E,F", T_BIAS, 0, 0, 0, "mlp.c_fc"}, {SLOT_ffn_down, "F,E", T_BIAS, 0, 0, 0, "mlp.c_proj"},
+    {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+};
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_LN);
+    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){0});
+    blk_select(g, il, &cur, &x);
+    x = ggml_add(g->ctx, cur, x);
+    cur = blk_ffn_layer(g, l, blk_norm(g, x, &l->ffn_norm, NORM_LN), ACT_GELU);
+    return ggml_add(g->ctx, cur, x);
+}
+
+const struct arch arch_starcoder2 = {
+    .name = "starcoder2",
+    .rope = LLAMA_ROPE_TYPE_NEOX,
+    .norm = NORM_LN,
+    .keys = keys,
+    .tensors = tensors,
+    .layer = layer,
+};
