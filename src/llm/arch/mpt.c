@@ -24,8 +24,10 @@ static struct ggml_tensor *embed(struct graph *g) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    // a norm of k alone, which some files carry, is not applied
+    const enum qk_norm qk = l->attn_q_norm.w && l->attn_k_norm.w ? QK_NORM_ROW_LN : QK_NORM_NONE;
     struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_LN);
-    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){.no_rope = true, .clamp = g->hp->f_clamp_kqv, .alibi = g->hp->f_alibi, .qk_norm = QK_NORM_ROW_LN});
+    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){.no_rope = true, .clamp = g->hp->f_clamp_kqv, .alibi = g->hp->f_alibi, .qk_norm = qk});
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_linear(g, &l->ffn_up, blk_norm(g, x, &l->ffn_norm, NORM_LN));
