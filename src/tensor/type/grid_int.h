@@ -11,9 +11,7 @@
 
 // Eight values of a grid entry, negated where a bit of signs is set. No value is zero or below -127.
 static inline void put_signed(uint64_t entry, uint8_t signs, int8_t *q) {
-    const uint64_t ones = 0x0101010101010101u;
-    const uint64_t bit = ones * signs & 0x8040201008040201u;
-    const uint64_t minus = (bit + 0x7f * ones) >> 7 & ones;
+    const uint64_t minus = spread_bits(signs);
     entry = (entry ^ minus * 255) + minus;
     memcpy(q, &entry, 8);
 }
@@ -31,9 +29,7 @@ static inline void decode_block(const GSTRUCT(GBLOCK) *b, float *y) {
 static inline float dot_block(const GSTRUCT(GBLOCK) *a, const struct block_q8_K *b) {
     int8_t q[256], sc[16];
     unpack(a, q, sc);
-    int32_t s = 0;
-    for (int j = 0; j < 16; j++) s += sc[j] * dot_i8_16(q + 16 * j, b->qs + 16 * j);
-    return (scale(a) * GUNIT * b->d) * (float) s;
+    return (scale(a) * GUNIT * b->d) * (float) dot_scaled(q, b->qs, sc, 16, 16);
 }
 
 static inline bool check_block(const GSTRUCT(GBLOCK) *b) { return isfinite(scale(b)); }

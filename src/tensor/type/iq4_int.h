@@ -29,11 +29,12 @@ VEC void iq4_assign(const float *x, int n, float inv, uint8_t *q) {
 
 // Scale of 32 elements: maps the value of largest magnitude around either end of the values, and takes the least error.
 VEC float iq4_scale(const float *x, const float *w) {
-    float id[2 * CANDIDATES], gain[2 * CANDIDATES], scale[2 * CANDIDATES];
+    enum { N = 32 };
+    float id[N], gain[N], scale[N];
     const float top = extreme(x, 32);
-    candidates(top, -127.0f, 0.2f, id);
-    candidates(top, 113.0f, 0.2f, id + CANDIDATES);
-    for (int v = 0; v < 2 * CANDIDATES; v += 8) {
+    candidates(top, -127.0f, 0.18f, id, N / 2);
+    candidates(top, 113.0f, 0.18f, id + N / 2, N / 2);
+    for (int v = 0; v < N; v += 8) {
         const f32x8 inv = v_load(id + v);
         f32x8 xq = v_set(0.0f), qq = xq;
         for (int i = 0; i < 32; i++) {
@@ -45,5 +46,5 @@ VEC float iq4_scale(const float *x, const float *w) {
         v_store(scale + v, s);
         v_store(gain + v, s * xq);
     }
-    return scale[best_of(gain, 2 * CANDIDATES)];
+    return scale[best_of(gain, N)];
 }

@@ -16,13 +16,12 @@ static inline void decode_block(const struct block_iq4_xs *b, float *y) {
 }
 
 static inline float dot_block(const struct block_iq4_xs *a, const struct block_q8_K *b) {
-    int8_t q[32];
-    int32_t s = 0;
+    int8_t q[256], sc[8];
     for (int j = 0; j < 8; j++) {
-        lookup_nibbles(codebook_iq4_nl, a->qs + 16 * j, q);
-        s += scale_at(a, j) * dot_i8_32(q, b->qs + 32 * j);
+        lookup_nibbles(codebook_iq4_nl, a->qs + 16 * j, q + 32 * j);
+        sc[j] = (int8_t) scale_at(a, j);
     }
-    return (f16_to_f32(a->d) * b->d) * (float) s;
+    return (f16_to_f32(a->d) * b->d) * (float) dot_scaled(q, b->qs, sc, 8, 32);
 }
 
 static inline bool check_block(const struct block_iq4_xs *b) { return half_finite(b->d); }

@@ -38,7 +38,7 @@ VEC void sub_block_affine(const float *x, const float *w, int n, float hi, float
         *m = -lo;
         return;
     }
-    candidates(top - lo, hi, reach, id);
+    candidates(top - lo, hi, reach, id, CANDIDATES);
     for (int i = 0; i < CANDIDATES; i++) m0[i] = -lo;
     affine_search(x, w, n, hi, id, m0, CANDIDATES / 8, true, d, m);
 }

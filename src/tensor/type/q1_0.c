@@ -3,7 +3,10 @@
 
 // -1 or 1
 static inline void unpack(const struct block_q1_0 *b, int8_t *restrict q) {
-    for (int i = 0; i < 128; i++) q[i] = (int8_t) ((b->qs[i / 8] >> (i % 8) & 1) * 2 - 1);
+    for (int k = 0; k < 16; k++) {
+        const uint64_t minus = spread_bits((uint8_t) ~b->qs[k]), v = minus * 255 | (minus ^ 0x0101010101010101u);
+        memcpy(q + 8 * k, &v, 8);
+    }
 }
 
 static inline void decode_block(const struct block_q1_0 *b, float *y) {

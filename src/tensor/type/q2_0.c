@@ -47,8 +47,8 @@ static inline void quantize_block(const float *x, const float *importance, struc
     }
     block_weights(importance, 64, w);
     const float top = extreme(xn, 64);
-    candidates(top, 2.0f, 0.6f, id);
-    candidates(top, -2.0f, 0.6f, id + CANDIDATES);
+    candidates(top, 2.0f, 0.6f, id, CANDIDATES);
+    candidates(top, -2.0f, 0.6f, id + CANDIDATES, CANDIDATES);
     const float d = s * scale_search(xn, w, 64, -1.0f, 2.0f, id, 2 * CANDIDATES / 8);
     b->d = half_scale(d);
     assign(x, f16_to_f32(b->d), b);

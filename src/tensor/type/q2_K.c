@@ -25,13 +25,14 @@ static inline void decode_block(const struct block_q2_K *b, float *y) {
 }
 
 static inline float dot_block(const struct block_q2_K *a, const struct block_q8_K *b) {
-    int8_t q[256];
+    int8_t q[256], sc[16];
     unpack(a, q);
-    int32_t s = 0, m = 0;
+    int32_t m = 0;
     for (int j = 0; j < 16; j++) {
-        s += (a->scales[j] & 15) * dot_i8_16(q + 16 * j, b->qs + 16 * j);
+        sc[j] = (int8_t) (a->scales[j] & 15);
         m += (a->scales[j] >> 4) * b->bsums[j];
     }
+    const int32_t s = dot_scaled(q, b->qs, sc, 16, 16);
     return (f16_to_f32(a->d) * b->d) * (float) s - (f16_to_f32(a->dmin) * b->d) * (float) m;
 }
 

@@ -54,8 +54,7 @@ static inline float dot_block(const struct block_q3_K *a, const struct block_q8_
     int8_t q[256], sc[16];
     unpack(a, q);
     scales_get(a->scales, sc);
-    int32_t s = 0;
-    for (int j = 0; j < 16; j++) s += sc[j] * dot_i8_16(q + 16 * j, b->qs + 16 * j);
+    const int32_t s = dot_scaled(q, b->qs, sc, 16, 16);
     return (f16_to_f32(a->d) * b->d) * (float) s;
 }
 
@@ -72,7 +71,7 @@ static inline void quantize_block(const float *x, const float *importance, struc
     } else {
         block_weights(importance, 256, w);
         for (int j = 0; j < 16; j++) {
-            candidates(extreme(xn + 16 * j, 16), -4.0f, 0.4f, id);
+            candidates(extreme(xn + 16 * j, 16), -4.0f, 0.4f, id, CANDIDATES);
             f[j] = scale_search(xn + 16 * j, w + 16 * j, 16, -4.0f, 3.0f, id, CANDIDATES / 8);
         }
         const struct signed_super k = {.n_sub = 16, .n = 16, .n_round = 2, .top = 32, .lo = -4.0f, .hi = 3.0f};

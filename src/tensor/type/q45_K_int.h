@@ -19,11 +19,9 @@ static inline float dot_block(const KSTRUCT(KBLOCK) *a, const struct block_q8_K 
     uint8_t sc[8], mn[8];
     unpack(a, q);
     scales_unpack(a->scales, sc, mn);
-    int32_t s = 0, m = 0;
-    for (int j = 0; j < 8; j++) {
-        s += sc[j] * dot_i8_32(q + 32 * j, b->qs + 32 * j);
-        m += mn[j] * (b->bsums[2 * j] + b->bsums[2 * j + 1]);
-    }
+    int32_t m = 0;
+    for (int j = 0; j < 8; j++) m += mn[j] * (b->bsums[2 * j] + b->bsums[2 * j + 1]);
+    const int32_t s = dot_scaled(q, b->qs, (const int8_t *) sc, 8, 32);
     return (f16_to_f32(a->d) * b->d) * (float) s - (f16_to_f32(a->dmin) * b->d) * (float) m;
 }
 

@@ -50,7 +50,7 @@ static inline void quantize_block(const float *x, const float *importance, struc
         return;
     }
     block_weights(importance, 32, w);
-    candidates(extreme(xn, 32), -8.0f, 0.24f, id);
+    candidates(extreme(xn, 32), -8.0f, 0.24f, id, CANDIDATES);
     const float d = s * scale_search(xn, w, 32, -8.0f, 7.0f, id, CANDIDATES / 8);
     b->d = half_scale(d);
     assign(x, f16_to_f32(b->d), b);

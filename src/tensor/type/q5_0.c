@@ -46,7 +46,7 @@ static inline void quantize_block(const float *x, const float *importance, struc
         return;
     }
     block_weights(importance, 32, w);
-    candidates(extreme(xn, 32), -16.0f, 0.16f, id);
+    candidates(extreme(xn, 32), -16.0f, 0.16f, id, CANDIDATES);
     const float d = s * scale_search(xn, w, 32, -16.0f, 15.0f, id, CANDIDATES / 8);
     b->d = half_scale(d);
     assign(x, f16_to_f32(b->d), b);

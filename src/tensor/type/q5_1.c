@@ -8,7 +8,7 @@ static inline void decode_block(const struct block_q5_1 *b, float *y) {
     uint8_t q[32];
     unpack(b, q);
     const float d = f16_to_f32(b->d), m = f16_to_f32(b->m);
-    for (int i = 0; i < 32; i++) y[i] = (float) q[i] * d + m;
+    scale_min_32((const int8_t *) q, d, -m, y);
 }
 
 // The other operand's sum comes from its values: the half in its block can't hold large ones.
@@ -46,7 +46,7 @@ static inline void quantize_block(const float *x, const float *importance, struc
     }
     block_weights(importance, 32, w);
     minmax(xn, 32, &lo, &hi);
-    candidates(hi - lo, 31.0f, 0.1f, id);
+    candidates(hi - lo, 31.0f, 0.1f, id, CANDIDATES);
     for (int i = 0; i < CANDIDATES; i++) m0[i] = -lo;
     affine_search(xn, w, 32, 31.0f, id, m0, CANDIDATES / 8, false, &d, &m);
     b->d = half_scale(s * d);

@@ -36,8 +36,7 @@ static inline void decode_block(const struct block_q6_K *b, float *y) {
 static inline float dot_block(const struct block_q6_K *a, const struct block_q8_K *b) {
     int8_t q[256];
     unpack(a, q);
-    int32_t s = 0;
-    for (int j = 0; j < 16; j++) s += a->scales[j] * dot_i8_16(q + 16 * j, b->qs + 16 * j);
+    const int32_t s = dot_scaled(q, b->qs, a->scales, 16, 16);
     return (f16_to_f32(a->d) * b->d) * (float) s;
 }
 
@@ -54,7 +53,7 @@ static inline void quantize_block(const float *x, const float *importance, struc
     }
     block_weights(importance, 256, w);
     for (int j = 0; j < 16; j++) {
-        candidates(extreme(xn + 16 * j, 16), -32.0f, 0.06f, id);
+        candidates(extreme(xn + 16 * j, 16), -32.0f, 0.06f, id, CANDIDATES);
         f[j] = scale_search(xn + 16 * j, w + 16 * j, 16, -32.0f, 31.0f, id, CANDIDATES / 8);
     }
     const struct signed_super k = {.n_sub = 16, .n = 16, .n_round = 1, .top = 128, .lo = -32.0f, .hi = 31.0f};

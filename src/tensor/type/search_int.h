@@ -35,14 +35,6 @@ static inline void block_weights(const float *imatrix, int n, float *w) {
     for (int i = 0; i < n; i += 8) v_store(w + i, v_max(v_load(imatrix + i) * inv, least));
 }
 
-// The value of largest magnitude, with its sign; the first of equals; NaN if there is one.
-static inline float extreme(const float *x, int n) {
-    const float a = absmax(x, n);
-    for (int i = 0; i < n; i++)
-        if (fabsf(x[i]) == a) return x[i];
-    return a;
-}
-
 static inline void minmax(const float *x, int n, float *lo, float *hi) {
     f32x8 a = v_load(x), b = a;
     for (int i = 8; i < n; i += 8) {
@@ -54,6 +46,17 @@ static inline void minmax(const float *x, int n, float *lo, float *hi) {
     *hi = v_hmax(b);
 }
 
+// The value of largest magnitude, with its sign; the first of equals; NaN if there is one.
+static inline float extreme(const float *x, int n) {
+    const float a = absmax(x, n);
+    float lo, hi;
+    minmax(x, n, &lo, &hi);
+    if (lo == -hi)  // both signs reach it (or all is zero)
+        for (int i = 0; i < n; i++)
+            if (fabsf(x[i]) == a) return x[i];
+    return hi == a ? hi : lo == -a ? lo : a;
+}
+
 // Index of the largest of n values; the first of equals.
 static inline int best_of(const float *v, int n) {
     int b = 0;
@@ -62,11 +65,11 @@ static inline int best_of(const float *v, int n) {
     return b;
 }
 
-// Inverse scales to try: those that map v to top * (1 - reach) .. top * (1 + reach), in CANDIDATES even steps; 0 if v is 0.
+// Inverse scales to try: those that map v to top * (1 - reach) .. top * (1 + reach), in n even steps; 0 if v is 0.
 enum { CANDIDATES = 24 };
-static inline void candidates(float v, float top, float reach, float *id) {
+VEC void candidates(float v, float top, float reach, float *id, int n) {
     const float base = v != 0.0f ? top / v : 0.0f;
-    for (int i = 0; i < CANDIDATES; i++) id[i] = base * (1.0f + reach * (float) (2 * i - (CANDIDATES - 1)) / (CANDIDATES - 1));
+    for (int i = 0; i < n; i++) id[i] = base * (1.0f + reach * (float) (2 * i - (n - 1)) / (float) (n - 1));
 }
 
 // x ~ scale * q with integer q in lo .. hi: tries 8 * nv inverse scales id[], gives the best one's least-squares scale

@@ -10,9 +10,13 @@
 #include <string.h>
 #if defined(__AVX2__)
 #include <immintrin.h>
-#elif defined(__aarch64__)
+#elif defined(__ARM_NEON) && !defined(ISA_IS_scalar)
 #include <arm_neon.h>
+#define TYPE_NEON 1
 #endif
+
+// Helpers that are only fast when they disappear.
+#define VEC static inline __attribute__((always_inline))
 
 // ---- row functions made from block functions ------------------------------------------------------------------------
 // A type's file defines decode_block, encode_block, dot_block, check_block for one block; these make the row functions.
@@ -80,17 +84,68 @@ static inline int clamp_int(int v, int lo, int hi) { return v < lo ? lo : v > hi
     .decode = decode, .encode = encode, .dot = dot, .check = check, .quantize = quantize
 
 // ---- integer dot products ----------------------------------------------------------------------------------------------
-// Exact, so their order does not matter; plain loops of fixed length, which the compiler turns into multiply-add pairs.
-static inline int32_t dot_i8_16(const int8_t *restrict a, const int8_t *restrict b) {
+// Exact, so neither order nor instructions matter.
+#if defined(__AVX2__)
+VEC __m256i products_16(const int8_t *a, const int8_t *b) {  // eight sums of two
+    const __m256i x = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *) (const void *) a));
+    const __m256i y = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *) (const void *) b));
+    return _mm256_madd_epi16(x, y);
+}
+VEC int32_t sum_of_8(__m256i v) {
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+    return _mm_cvtsi128_si32(s);
+}
+VEC int32_t dot_i8_16(const int8_t *a, const int8_t *b) { return sum_of_8(products_16(a, b)); }
+VEC int32_t dot_i8_32(const int8_t *a, const int8_t *b) {
+    return sum_of_8(_mm256_add_epi32(products_16(a, b), products_16(a + 16, b + 16)));
+}
+#elif TYPE_NEON
+VEC int32x4_t products_16(const int8_t *a, const int8_t *b) {  // four sums of four
+    const int8x16_t x = vld1q_s8(a), y = vld1q_s8(b);
+    return vpadalq_s16(vpaddlq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(y))), vmull_high_s8(x, y));
+}
+VEC int32_t dot_i8_16(const int8_t *a, const int8_t *b) { return vaddvq_s32(products_16(a, b)); }
+VEC int32_t dot_i8_32(const int8_t *a, const int8_t *b) {
+    return vaddvq_s32(vaddq_s32(products_16(a, b), products_16(a + 16, b + 16)));
+}
+#else
+VEC int32_t dot_i8_16(const int8_t *restrict a, const int8_t *restrict b) {
     int32_t s = 0;
     for (int i = 0; i < 16; i++) s += a[i] * b[i];
     return s;
 }
-static inline int32_t dot_i8_32(const int8_t *restrict a, const int8_t *restrict b) {
-    int32_t s = 0;
-    for (int i = 0; i < 32; i++) s += a[i] * b[i];
-    return s;
+VEC int32_t dot_i8_32(const int8_t *restrict a, const int8_t *restrict b) {
+    return dot_i8_16(a, b) + dot_i8_16(a + 16, b + 16);
 }
+#endif
+
+// sum_j sc[j] * (a . b over the j-th `each` elements), each = 16 or 32
+VEC int32_t dot_scaled(const int8_t *a, const int8_t *b, const int8_t *sc, int n, int each) {
+#if defined(__AVX2__)
+    __m256i s = _mm256_setzero_si256();
+    for (int j = 0; j < n; j++, a += each, b += each) {
+        __m256i p = products_16(a, b);
+        if (each == 32) p = _mm256_add_epi32(p, products_16(a + 16, b + 16));
+        s = _mm256_add_epi32(s, _mm256_mullo_epi32(p, _mm256_set1_epi32(sc[j])));
+    }
+    return sum_of_8(s);
+#elif TYPE_NEON
+    int32x4_t s = vdupq_n_s32(0);
+    for (int j = 0; j < n; j++, a += each, b += each) {
+        int32x4_t p = products_16(a, b);
+        if (each == 32) p = vaddq_s32(p, products_16(a + 16, b + 16));
+        s = vmlaq_n_s32(s, p, sc[j]);
+    }
+    return vaddvq_s32(s);
+#else
+    int32_t s = 0;
+    for (int j = 0; j < n; j++, a += each, b += each) s += sc[j] * (each == 32 ? dot_i8_32(a, b) : dot_i8_16(a, b));
+    return s;
+#endif
+}
+
 static inline int32_t sum_i8_16(const int8_t *restrict a) {
     int32_t s = 0;
     for (int i = 0; i < 16; i++) s += a[i];
@@ -102,30 +157,48 @@ static inline int32_t sum_i8_32(const int8_t *restrict a) {
     return s;
 }
 
-// y[i] = d * q[i] + m
+// ---- values times a scale ----------------------------------------------------------------------------------------------
+// y[i] = d * q[i], or d * q[i] - m. Sixteen at a time: what was written as halves of a register is read back as halves.
 static inline void scale_16(const int8_t *restrict q, float d, float *restrict y) {
     for (int i = 0; i < 16; i++) y[i] = d * (float) q[i];
 }
 static inline void scale_32(const int8_t *restrict q, float d, float *restrict y) {
-    for (int i = 0; i < 32; i++) y[i] = d * (float) q[i];
+    scale_16(q, d, y);
+    scale_16(q + 16, d, y + 16);
 }
 static inline void scale_min_16(const int8_t *restrict q, float d, float m, float *restrict y) {
     for (int i = 0; i < 16; i++) y[i] = d * (float) q[i] - m;
 }
 static inline void scale_min_32(const int8_t *restrict q, float d, float m, float *restrict y) {
-    for (int i = 0; i < 32; i++) y[i] = d * (float) q[i] - m;
+    scale_min_16(q, d, m, y);
+    scale_min_16(q + 16, d, m, y + 16);
 }
 
-// ---- five-bit values ------------------------------------------------------------------------------------------------
-// q[i] = nibble of qs (element i low, i + 16 high) plus bit i of qh as 16.
+// ---- bits to bytes ----------------------------------------------------------------------------------------------------
+// Eight bytes that are 0 or 1, byte i from bit i of bits.
+static inline uint64_t spread_bits(uint8_t bits) {
+    const uint64_t ones = 0x0101010101010101u;
+    return ((ones * bits & 0x8040201008040201u) + 0x7f * ones) >> 7 & ones;
+}
+
+// Five-bit values: nibbles of qs (element i low, i + 16 high) plus bit i of qh as 16.
 static inline void five_bits(const uint8_t *restrict qs, const uint8_t *restrict qh, uint8_t *restrict q) {
     uint32_t h;
     memcpy(&h, qh, 4);
+#if defined(__AVX2__)
+    const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i bit = _mm256_set1_epi64x((int64_t) 0x8040201008040201u);
+    const __m256i spread = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32((int32_t) h), byte), bit);
+    const __m256i high = _mm256_and_si256(_mm256_cmpeq_epi8(spread, bit), _mm256_set1_epi8(16));
+    const __m128i w = _mm_loadu_si128((const __m128i *) (const void *) qs);
+    const __m256i low = _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(w, 4), w), _mm256_set1_epi8(15));
+    _mm256_storeu_si256((__m256i *) (void *) q, _mm256_or_si256(low, high));
+#else
     for (int i = 0; i < 16; i++) {
-        q[i] = qs[i] & 15;
-        q[i + 16] = qs[i] >> 4;
+        q[i] = (uint8_t) ((qs[i] & 15) | (h >> i & 1) << 4);
+        q[i + 16] = (uint8_t) (qs[i] >> 4 | (h >> (i + 16) & 1) << 4);
     }
-    for (int i = 0; i < 32; i++) q[i] = (uint8_t) (q[i] | ((h >> i & 1) << 4));
+#endif
 }
 
 static inline void five_bits_pack(const uint8_t *restrict q, uint8_t *restrict qs, uint8_t *restrict qh) {
@@ -142,7 +215,7 @@ static inline void lookup_16(const int8_t *restrict table, const uint8_t *restri
     const __m128i t = _mm_loadu_si128((const __m128i *) (const void *) table);
     const __m128i i = _mm_loadu_si128((const __m128i *) (const void *) idx);
     _mm_storeu_si128((__m128i *) (void *) q, _mm_shuffle_epi8(t, i));
-#elif defined(__aarch64__)
+#elif TYPE_NEON
     vst1q_s8(q, vqtbl1q_s8(vld1q_s8(table), vld1q_u8(idx)));
 #else
     for (int i = 0; i < 16; i++) q[i] = table[idx[i]];

@@ -2,19 +2,13 @@
 // every ISA level and every lane computes the same bits at each. Only what extensions cannot say is written with intrinsics.
 #pragma once
 
-#include <stdint.h>
-#include <string.h>
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
+#include "type/type_int.h"
 
 typedef float f32x8 __attribute__((vector_size(32)));
 typedef int32_t i32x8 __attribute__((vector_size(32)));
 typedef uint32_t u32x8 __attribute__((vector_size(32)));
 typedef uint8_t u8x8 __attribute__((vector_size(8)));
 typedef int8_t i8x8 __attribute__((vector_size(8)));
-
-#define VEC static inline __attribute__((always_inline))
 
 VEC f32x8 v_load(const float *p) {
     f32x8 v;
