@@ -1,6 +1,6 @@
 // Attention through block tables: prefill as a share of the F32 multiply-add peak, decode as a share of the read bandwidth, both
 // measured in the same run over the same memory.
-//   bench_attn [-t threads] [-H heads] [-k kv_heads] [-d head_size] [-n queries] [-r repeats] [-l layers] [type ...]
+//   bench_attn [-t threads] [-H heads] [-k kv_heads] [-d head_size] [-n queries] [-r repeats] [-l layers] [-D depth] [type ...]
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 struct bench {
     int n_thread, repeat;
-    int64_t n_head, n_kv_head, d, n_query, n_layer;
+    int64_t n_head, n_kv_head, d, n_query, n_layer, depth;  // depth 0: the usual three
     struct ggml_cpu_peaks peaks;
 };
 
@@ -103,6 +103,7 @@ static double median_time(const struct bench *b, struct job *j, double *best) {
 static void bench_type(struct bench *b, enum ggml_type type) {
     static const int64_t depths[] = {512, 2048, 8192};
     for (int i = 0; i < 3; i++) {
+        if (b->depth && b->depth != depths[i]) continue;
         struct job j;
         make(&j, b, type, depths[i], 1, b->n_layer);
         if (!ggml_cpu_measure_peaks(b->n_thread, j.cache, j.cache_bytes, &b->peaks)) exit(1);
@@ -135,6 +136,7 @@ int main(int argc, char **argv) {
         case 'n': b.n_query = v; break;
         case 'r': b.repeat = v; break;
         case 'l': b.n_layer = v; break;
+        case 'D': b.depth = v; break;
         default: fprintf(stderr, "unknown option %s\n", argv[i]); return 2;
         }
     }

@@ -7,34 +7,14 @@
 // merged afterwards (decode).
 #include "ops/flash_attn_int.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "kern/attn.h"
-#include "type/type.h"
-
 enum {
     STRIPE = 4,           // blocks merged among themselves before they are merged with what came before
     RUN_ROWS = 192,       // rows that share an unpacked block, as a goal
     GROUP_MAX = 128,      // heads of a unit
     ITEMS_PER_THREAD = 4, // fewer work items than this per thread: split along positions too
     PART_BYTES = 1 << 20, // per thread, for the parts of stripes
-};
-
-struct plan {
-    const struct ggml_tensor *q, *k, *v, *mask, *sinks, *query, *table;
-    struct ggml_tensor *dst;
-    const struct kern_attn *kern;
-    const struct type *k_type, *v_type;
-    int64_t d, dv, dvp, ld;          // ld: d padded, floats of an unpacked row of keys
-    int64_t n_q, n_head, n_kv, n_3;
-    int64_t group, n_unit;           // heads per unit, units
-    int64_t per_run, n_run;          // queries per run at most, runs per unit
-    int64_t n_row;                   // all rows of the node
-    int64_t stripe0, stripe1;        // stripes that any query can see
-    int64_t window;                  // stripes per pass when split along positions, 0 when not
-    float scale, max_bias, cap;
-    int tiles;                       // register tiles per run at most
+    SIDE_BYTES = 5 << 18, // for the rows of units that go side by side
+    SIDE_ROWS = 48,       // fewer rows per unit are not worth it
 };
 
 static int64_t gcd(int64_t a, int64_t b) {
@@ -51,18 +31,47 @@ static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Positions of a row of keys: of the slot's table, or of k itself.
-static int64_t positions(const struct plan *p) { return p->table ? p->table->ne[1] * ATTN_BLOCK : p->n_kv; }
+static int64_t positions(const struct attn_plan *p) { return p->table ? p->table->ne[1] * ATTN_BLOCK : p->n_kv; }
 
-static int64_t part_floats(const struct plan *p) { return p->dvp + ATTN_PAD; }  // o, then m and l
+static int64_t part_floats(const struct attn_plan *p) { return p->dvp + ATTN_PAD; }  // o, then m and l
 
 static int64_t round16(int64_t n) { return ceil_div(n, ATTN_PAD) * ATTN_PAD; }
 
-// Rows of a run, whole register tiles.
-static int64_t rows_max(const struct plan *p) { return (int64_t) p->tiles * ATTN_TILE; }
+static void set_per_run(struct attn_plan *p, int64_t n) {
+    p->per_run = max64(1, n);
+    p->n_run = ceil_div(p->n_q, p->per_run);
+    p->row_max = ceil_div(p->per_run * p->group, ATTN_TILE) * ATTN_TILE;
+}
 
-// Everything that follows from shapes and the number of threads. per_run is refined by the data in plan_queries.
-static struct plan plan_shapes(const struct ggml_tensor *t, int n_threads) {
-    struct plan p = {.q = t->src[FA_Q], .k = t->src[FA_K], .v = t->src[FA_V], .mask = t->src[FA_MASK], .sinks = t->src[FA_SINKS],
+static bool fits_beside(const struct attn_plan *p) {
+    return p->n_unit * p->row_max * (p->d + 2 * p->dvp) * (int64_t) sizeof(float) <= SIDE_BYTES;
+}
+
+// How many queries a run has, whether units go side by side (the heads of a cell mostly lie beside each other, so memory is then read
+// in its order), and whether the work is split along positions. All of it only changes who does what.
+static void plan_runs(struct attn_plan *p, int n_threads) {
+    const int64_t enough = (int64_t) ITEMS_PER_THREAD * n_threads, most = min64(p->n_q, max64(1, RUN_ROWS / p->group));
+    set_per_run(p, most);
+    while (!fits_beside(p) && p->per_run * p->group >= 2 * SIDE_ROWS) set_per_run(p, p->per_run / 2);
+    p->together = fits_beside(p) ? p->n_unit : 1;
+    if (p->n_run * p->n_3 >= enough) return;
+    if (ceil_div(p->n_q, most) * p->n_unit * p->n_3 >= enough) {
+        set_per_run(p, most);
+        p->together = 1;
+        return;
+    }
+    if (p->stripe1 < 2) {
+        p->together = 1;
+        return;
+    }
+    const int64_t stripe_bytes = p->n_row * part_floats(p) * (int64_t) sizeof(float);
+    p->window = min64(p->stripe1, (int64_t) PART_BYTES * n_threads / max64(stripe_bytes, 1));
+    if (p->window < 2) p->window = 0, p->together = 1;
+}
+
+// Everything that follows from shapes and the number of threads. It is refined by the data in plan_queries.
+static struct attn_plan plan_shapes(const struct ggml_tensor *t, int n_threads) {
+    struct attn_plan p = {.q = t->src[FA_Q], .k = t->src[FA_K], .v = t->src[FA_V], .mask = t->src[FA_MASK], .sinks = t->src[FA_SINKS],
                      .query = t->src[FA_QUERY], .table = t->src[FA_TABLE]};
     p.d = p.q->ne[0], p.dv = p.v->ne[0], p.dvp = round16(p.dv);
     p.ld = round16(p.d);
@@ -72,30 +81,19 @@ static struct plan plan_shapes(const struct ggml_tensor *t, int n_threads) {
         if (p.group % n == 0 && n <= GROUP_MAX) p.group = n;
     p.n_unit = p.n_head / p.group;
     p.n_row = p.n_q * p.n_head * p.n_3;
-    const int64_t enough = (int64_t) ITEMS_PER_THREAD * n_threads;
-    p.per_run = max64(1, min64(p.n_q, RUN_ROWS / p.group));
-    if (p.n_unit * ceil_div(p.n_q, p.per_run) * p.n_3 < enough) p.per_run = ceil_div(p.per_run, 2);
-    p.n_run = ceil_div(p.n_q, p.per_run);
-    p.tiles = (int) ceil_div(p.per_run * p.group, ATTN_TILE);
     p.stripe1 = ceil_div(positions(&p), STRIPE * ATTN_BLOCK);
     p.scale = tensor_param_f32(t, FA_SCALE), p.max_bias = tensor_param_f32(t, FA_MAX_BIAS), p.cap = tensor_param_f32(t, FA_SOFTCAP);
     if (p.cap != 0.0f) p.scale /= p.cap;
-    if (p.n_unit * p.n_run * p.n_3 < enough && p.stripe1 > 1) {
-        const int64_t stripe_bytes = p.n_row * part_floats(&p) * (int64_t) sizeof(float);
-        p.window = min64(p.stripe1, (int64_t) PART_BYTES * n_threads / max64(stripe_bytes, 1));
-        if (p.window < 2) p.window = 0;
-    }
+    plan_runs(&p, n_threads);
     return p;
 }
 
-static const int32_t *query_row(const struct plan *p, int64_t i) { return (const int32_t *) p->query->data + 4 * i; }
-
 // What the data says about runs and positions: where neighbours rarely share a slot, shorter runs give more to share out.
-static void plan_queries(struct plan *p) {
+static void plan_queries(struct attn_plan *p, int n_threads) {
     if (!p->table) return;
     int64_t n_change = 1, lo = INT64_MAX, hi = 0;
     for (int64_t i = 0; i < p->n_q; i++) {
-        const int32_t *row = query_row(p, i);
+        const int32_t *row = attn_query(p, i);
         if (i && row[0] != row[-4]) n_change++;
         if (row[2] >= row[3]) continue;
         lo = min64(lo, max64(row[2], 0));
@@ -106,25 +104,12 @@ static void plan_queries(struct plan *p) {
     p->stripe1 = lo < hi ? min64(ceil_div(hi, width), p->stripe1) : 0;
     p->per_run = max64(1, min64(p->per_run, p->n_q / n_change));
     p->n_run = ceil_div(p->n_q, p->per_run);
+    if (p->window && p->n_run * p->n_3 * (p->stripe1 - p->stripe0) < (int64_t) ITEMS_PER_THREAD * n_threads) p->together = 1;
 }
 
 // ---- one run ------------------------------------------------------------------------------------------------------------------
 
-struct run {
-    const struct plan *p;
-    struct task *task;
-    int64_t unit, i3, q0, n_q;      // unit, queries q0 .. q0 + n_q
-    int n_row;                      // n_q * group; row = query * group + head in the unit
-    int tiles;
-    float *q, *raw, *k, *v, *work;  // packed queries, unpacked rows, keys transposed, values
-    float *bias;                    // [n_row][64]
-    const float **row_bias;         // [n_row], or NULL for none
-    float *slope;                   // [n_row]
-    uint64_t *visible;              // [n_row]
-    struct attn_state stripe, total;
-};
-
-static float slope_of(const struct plan *p, int64_t head) {
+static float slope_of(const struct attn_plan *p, int64_t head) {
     if (p->max_bias <= 0.0f) return 1.0f;
     const int n2 = 1 << (int) floor(log2((double) p->n_head));
     if (head < n2) return exp2f(-p->max_bias * (float) (head + 1) / (float) n2);
@@ -138,26 +123,26 @@ static float *take(float *base, int64_t *used, int64_t n) {
     return at;
 }
 
-// A thread's run laid out in mem; mem NULL: only *n_float, what it takes, is of use.
-static struct run run_begin(const struct plan *p, struct task *task, float *mem, int64_t *n_float) {
-    struct run r = {.p = p, .task = task};
-    const int64_t rows = rows_max(p);
+// A thread's run laid out in mem, with queries and states for `together` units; mem NULL: only *n_float, what it takes, is of use.
+static struct attn_run run_begin(const struct attn_plan *p, struct task *task, float *mem, int64_t *n_float) {
+    struct attn_run r = {.p = p, .task = task};
+    const int64_t rows = p->row_max, all = rows * p->together;
     int64_t n = 0;
-    r.q = take(mem, &n, rows * p->d);
+    r.q = take(mem, &n, all * p->d);
     r.raw = take(mem, &n, ATTN_PAD * p->ld);
     r.k = take(mem, &n, ATTN_BLOCK * p->d);
     r.v = take(mem, &n, ATTN_BLOCK * p->dvp);
     r.work = take(mem, &n, ATTN_TILE * ATTN_BLOCK);
-    r.stripe.o = take(mem, &n, rows * p->dvp);
-    r.total.o = take(mem, &n, rows * p->dvp);
+    r.stripe.o = take(mem, &n, all * p->dvp);
+    r.total.o = take(mem, &n, all * p->dvp);
     r.bias = take(mem, &n, rows * ATTN_BLOCK);
     r.visible = (uint64_t *) (void *) take(mem, &n, 2 * rows);
     r.row_bias = (const float **) (void *) take(mem, &n, 2 * rows);
-    r.slope = take(mem, &n, rows);
-    r.stripe.m = take(mem, &n, rows);
-    r.stripe.l = take(mem, &n, rows);
-    r.total.m = take(mem, &n, rows);
-    r.total.l = take(mem, &n, rows);
+    r.slope = take(mem, &n, all);
+    r.stripe.m = take(mem, &n, all);
+    r.stripe.l = take(mem, &n, all);
+    r.total.m = take(mem, &n, all);
+    r.total.l = take(mem, &n, all);
     *n_float = n;
     return r;
 }
@@ -167,201 +152,41 @@ static void state_clear(struct attn_state *s, int n, int64_t dvp) {
     memset(s->o, 0, (size_t) (n * dvp) * sizeof(float));
 }
 
-static int64_t head_of(const struct run *r, int row) { return r->unit * r->p->group + row % r->p->group; }
-static int64_t query_of(const struct run *r, int row) { return r->q0 + row / r->p->group; }
-
-static void run_set(struct run *r, int64_t unit, int64_t i3, int64_t q0, int64_t n_q) {
-    const struct plan *p = r->p;
-    r->unit = unit, r->i3 = i3, r->q0 = q0, r->n_q = n_q;
+// Queries q0 .. q0 + n_q of r->unit, packed and scaled.
+static void run_set(struct attn_run *r, int64_t i3, int64_t q0, int64_t n_q) {
+    const struct attn_plan *p = r->p;
+    r->i3 = i3, r->q0 = q0, r->n_q = n_q;
     r->n_row = (int) (n_q * p->group);
     r->tiles = (r->n_row + ATTN_TILE - 1) / ATTN_TILE;
+    r->next = -1, r->part = 0, r->n_part = 1;
     for (int row = 0; row < r->n_row; row++) {
         const struct ggml_tensor *q = p->q;
-        const float *src = (const float *) ((const char *) q->data + query_of(r, row) * (int64_t) q->nb[1] +
-                                            head_of(r, row) * (int64_t) q->nb[2] + i3 * (int64_t) q->nb[3]);
+        const float *src = (const float *) ((const char *) q->data + attn_row_query(r, row) * (int64_t) q->nb[1] +
+                                            attn_head(r, row) * (int64_t) q->nb[2] + i3 * (int64_t) q->nb[3]);
         float *to = r->q + (row / ATTN_ROWS) * ATTN_ROWS * p->d + row % ATTN_ROWS;
         for (int64_t i = 0; i < p->d; i++) to[i * ATTN_ROWS] = src[i] * p->scale;
-        r->slope[row] = slope_of(p, head_of(r, row));
-    }
-    state_clear(&r->total, r->n_row, p->dvp);
-}
-
-// Visible sets of the rows for positions b * 64 .., by the mask; biases too. Gives the union.
-static uint64_t see_mask(struct run *r, int64_t b) {
-    const struct plan *p = r->p;
-    const struct ggml_tensor *m = p->mask;
-    const int n = (int) min64(ATTN_BLOCK, p->n_kv - b * ATTN_BLOCK);
-    uint64_t all = 0;
-    for (int row = 0; row < r->n_row; row++) {
-        if (m->ne[2] == 1 && row % p->group != 0) {  // the same for all heads
-            r->visible[row] = r->visible[row - 1];
-            r->row_bias[row] = r->row_bias[row - 1];
-            continue;
-        }
-        const char *src = (const char *) m->data + query_of(r, row) * (int64_t) m->nb[1] +
-                          head_of(r, row) % m->ne[2] * (int64_t) m->nb[2] + r->i3 % m->ne[3] * (int64_t) m->nb[3] +
-                          b * ATTN_BLOCK * (int64_t) m->nb[0];
-        bool some;
-        float *bias = r->bias + row * ATTN_BLOCK;
-        r->visible[row] = m->type == GGML_TYPE_F16 ? p->kern->mask_f16((const uint16_t *) (const void *) src, n, bias, &some)
-                                                   : p->kern->mask_f32((const float *) (const void *) src, n, bias, &some);
-        r->row_bias[row] = some ? bias : NULL;
-        all |= r->visible[row];
-    }
-    return all;
-}
-
-static uint64_t bits_below(int64_t n) { return n <= 0 ? 0 : n >= 64 ? ~0ull : (1ull << n) - 1; }
-
-// ALiBi without a mask: minus the distance between the query's position and those from `at` on.
-static const float *distances(struct run *r, int row, int64_t position, int64_t at) {
-    float *bias = r->bias + row * ATTN_BLOCK;
-    for (int j = 0; j < ATTN_BLOCK; j++) bias[j] = -fabsf((float) (position - (at + j)));
-    return bias;
-}
-
-// The same without a mask: positions lo .. hi of those that exist.
-static uint64_t see_range(struct run *r, int64_t b, uint64_t exist) {
-    const struct plan *p = r->p;
-    const int64_t at = b * ATTN_BLOCK;
-    uint64_t all = 0;
-    for (int64_t i = 0; i < r->n_q; i++) {
-        const int32_t *query = p->table ? query_row(p, r->q0 + i) : NULL;
-        const int row = (int) (i * p->group);
-        const uint64_t seen = query ? exist & bits_below(query[3] - at) & ~bits_below(query[2] - at) : exist;
-        const float *bias = NULL;
-        if (p->max_bias > 0.0f && seen) bias = distances(r, row, query ? query[1] : p->n_kv - p->n_q + r->q0 + i, at);
-        for (int h = 0; h < p->group; h++) {
-            r->visible[row + h] = seen;
-            r->row_bias[row + h] = bias;
-        }
-        all |= seen;
-    }
-    return all;
-}
-
-// First cell of block b, and the rows' visible sets. Gives their union; 0 when there is nothing to do.
-static uint64_t see_block(struct run *r, int64_t b, int64_t *cell) {
-    const struct plan *p = r->p;
-    *cell = b * ATTN_BLOCK;
-    if (!p->table) return p->mask ? see_mask(r, b) : see_range(r, b, bits_below(p->n_kv - *cell));
-    const int32_t slot = query_row(p, r->q0)[0];
-    const int32_t *entry = (const int32_t *) p->table->data + 3 * (slot * p->table->ne[1] + b);
-    const uint64_t all = see_range(r, b, (uint32_t) entry[1] | (uint64_t) (uint32_t) entry[2] << 32);
-    if (entry[0] == -1 || !all) return 0;
-    *cell = (int64_t) entry[0] * ATTN_BLOCK;
-    const int64_t room = p->n_kv - *cell;
-    if (entry[0] < 0 || (all & ~bits_below(room))) {
-        task_fail(r->task, p->dst, "flash_attn_ext: slot %d, block %lld: physical block %d lies outside the cache of %lld cells", slot,
-                  (long long) b, entry[0], (long long) p->n_kv);
-        return 0;
-    }
-    return all;
-}
-
-// Some rows of K or V from one cell on.
-struct rows {
-    const struct ggml_tensor *x;
-    const struct type *type;
-    const char *data;
-};
-
-static struct rows rows_at(const struct run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell) {
-    const struct plan *p = r->p;
-    const int64_t head = r->unit * p->group / (p->n_head / x->ne[2]), i3 = r->i3 / (p->n_3 / x->ne[3]);
-    return (struct rows) {x, type, (const char *) x->data + cell * (int64_t) x->nb[1] + head * (int64_t) x->nb[2] + i3 * (int64_t) x->nb[3]};
-}
-
-static enum attn_form form_of(enum ggml_type type) {
-    switch (type) {
-        case GGML_TYPE_F32: return ATTN_F32;
-        case GGML_TYPE_F16: return ATTN_F16;
-        case GGML_TYPE_BF16: return ATTN_BF16;
-        case GGML_TYPE_Q8_0: return ATTN_Q8_0;
-        default: return ATTN_OTHER;
+        r->slope[row] = slope_of(p, attn_head(r, row));
     }
 }
 
-// Rows j0 .. j0 + n_row as F32 at out [n_row][ld], zeros for those not in `set` and beyond a row's end.
-static void unpack(const struct plan *p, const struct rows *rows, int j0, int n_row, uint64_t set, float *out, int64_t ld) {
-    const enum attn_form form = form_of(rows->x->type);
-    const int64_t n = rows->x->ne[0], stride = (int64_t) rows->x->nb[1];
-    const char *src = rows->data + j0 * stride;
-    set >>= j0;
-    if (form != ATTN_OTHER) {
-        p->kern->unpack(form, src, (size_t) stride, set, n_row, n, out, ld);
-        return;
-    }
-    for (int j = 0; j < n_row; j++, out += ld, src += stride) {
-        const bool there = set >> j & 1;
-        if (there) rows->type->decode(src, out, n);
-        const int64_t from = there ? n : 0;
-        memset(out + from, 0, (size_t) (ld - from) * sizeof(float));
-    }
+// The run of unit first + i among those that go side by side.
+static struct attn_run run_beside(const struct attn_run *first, int64_t i) {
+    const struct attn_plan *p = first->p;
+    struct attn_run r = *first;
+    const int64_t row = i * p->row_max;
+    r.unit += i;
+    r.q += row * p->d, r.slope += row;
+    r.stripe.m += row, r.stripe.l += row, r.stripe.o += row * p->dvp;
+    r.total.m += row, r.total.l += row, r.total.o += row * p->dvp;
+    r.part = (int) i, r.n_part = (int) p->together;
+    return r;
 }
 
-static bool careful(const struct run *r, uint64_t all) {
-    for (int row = 0; row < r->n_row; row++)
-        if (r->visible[row] != all) return !r->p->kern->finite(r->v, ATTN_BLOCK * r->p->dvp);
-    return false;
-}
-
-// Asks for part i of n of the next block's rows while this one is computed. The block may not be needed; that costs little.
-static void prefetch(const struct rows *rows, int i, int n) {
-    const size_t bytes = ggml_row_size(rows->x->type, rows->x->ne[0]), stride = rows->x->nb[1];
-    for (int j = ATTN_BLOCK * i / n; j < ATTN_BLOCK * (i + 1) / n; j++)
-        for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(rows->data + (size_t) j * stride + at, 0, 2);
-}
-
-// First cell of block b, or -1 if there is none or not all of it lies in the cache.
-static int64_t block_cell(const struct run *r, int64_t b) {
-    const struct plan *p = r->p;
-    int64_t block = b;
-    if (p->table) block = b < p->table->ne[1] ? ((const int32_t *) p->table->data)[3 * (query_row(p, r->q0)[0] * p->table->ne[1] + b)] : -1;
-    return block >= 0 && (block + 1) * ATTN_BLOCK <= p->n_kv ? block * ATTN_BLOCK : -1;
-}
-
-static void run_tiles(struct run *r, struct attn_block *x, int64_t b) {
-    const struct plan *p = r->p;
-    const int64_t next = block_cell(r, b + 1);
-    const struct rows k = rows_at(r, p->k, p->k_type, next), v = rows_at(r, p->v, p->v_type, next);
-    for (int i = 0; i < r->tiles; i++) {
-        const int row = i * ATTN_TILE;
-        if (next >= 0) prefetch(&k, i, r->tiles), prefetch(&v, i, r->tiles);
-        x->n_row = r->n_row - row < ATTN_TILE ? r->n_row - row : ATTN_TILE;
-        x->q = r->q + row * p->d;
-        x->visible = r->visible + row, x->bias = r->row_bias + row, x->slope = r->slope + row;
-        x->state = (struct attn_state) {r->stripe.m + row, r->stripe.l + row, r->stripe.o + row * p->dvp};
-        p->kern->block(x);
-    }
-}
-
-static void run_block(struct run *r, int64_t b) {
-    const struct plan *p = r->p;
-    int64_t cell;
-    const uint64_t all = see_block(r, b, &cell);
-    if (!all) return;
-    const struct rows k = rows_at(r, p->k, p->k_type, cell), v = rows_at(r, p->v, p->v_type, cell);
-    for (int j = 0; j < ATTN_BLOCK; j += ATTN_PAD) {
-        unpack(p, &k, j, ATTN_PAD, all, r->raw, p->ld);
-        p->kern->transpose(r->raw, p->ld, p->d, r->k + j);
-    }
-    unpack(p, &v, 0, ATTN_BLOCK, all, r->v, p->dvp);
-    struct attn_block x = {.k = r->k, .v = r->v, .d = p->d, .dvp = p->dvp, .cap = p->cap, .work = r->work, .careful = careful(r, all)};
-    run_tiles(r, &x, b);
-}
-
-static void run_stripe(struct run *r, int64_t stripe) {
-    const int64_t end = min64((stripe + 1) * STRIPE, ceil_div(positions(r->p), ATTN_BLOCK));
-    state_clear(&r->stripe, r->n_row, r->p->dvp);
-    for (int64_t b = stripe * STRIPE; b < end; b++) run_block(r, b);
-}
-
-static float *row_out(const struct plan *p, int64_t i3, int64_t i, int64_t head) {
+static float *row_out(const struct attn_plan *p, int64_t i3, int64_t i, int64_t head) {
     return (float *) p->dst->data + ((i3 * p->n_q + i) * p->n_head + head) * p->dv;
 }
 
-static void finish_row(const struct plan *p, float m, float l, const float *o, int64_t i3, int64_t i, int64_t head) {
+static void finish_row(const struct attn_plan *p, float m, float l, const float *o, int64_t i3, int64_t i, int64_t head) {
     const float sink = p->sinks ? ((const float *) p->sinks->data)[head] : -INFINITY;
     p->kern->finish(m, l, o, sink, row_out(p, i3, i, head), p->dv);
 }
@@ -373,7 +198,7 @@ struct item {
 };
 
 // Item i of n_unit * n_run * n_3; neighbours differ in the unit.
-static struct item item_of(const struct plan *p, int64_t i) {
+static struct item item_of(const struct attn_plan *p, int64_t i) {
     struct item x;
     x.unit = i % p->n_unit;
     x.q0 = i / p->n_unit % p->n_run * p->per_run;
@@ -383,13 +208,13 @@ static struct item item_of(const struct plan *p, int64_t i) {
 }
 
 // Queries from q on that share their keys: all, or those of one slot. False if the slot is not in the table.
-static bool same_keys(const struct run *r, int64_t q, int64_t end, int64_t *next) {
-    const struct plan *p = r->p;
+static bool same_keys(const struct attn_run *r, int64_t q, int64_t end, int64_t *next) {
+    const struct attn_plan *p = r->p;
     *next = end;
     if (!p->table) return true;
-    const int32_t slot = query_row(p, q)[0];
+    const int32_t slot = attn_query(p, q)[0];
     for (int64_t i = q + 1; i < end; i++) {
-        if (query_row(p, i)[0] == slot) continue;
+        if (attn_query(p, i)[0] == slot) continue;
         *next = i;
         break;
     }
@@ -400,13 +225,13 @@ static bool same_keys(const struct run *r, int64_t q, int64_t end, int64_t *next
 }
 
 // Stripes that the run can see.
-static void run_range(const struct run *r, int64_t *s0, int64_t *s1) {
-    const struct plan *p = r->p;
+static void run_range(const struct attn_run *r, int64_t *s0, int64_t *s1) {
+    const struct attn_plan *p = r->p;
     *s0 = p->stripe0, *s1 = p->stripe1;
     if (!p->table) return;
     int64_t lo = INT64_MAX, hi = 0;
     for (int64_t i = r->q0; i < r->q0 + r->n_q; i++) {
-        const int32_t *row = query_row(p, i);
+        const int32_t *row = attn_query(p, i);
         if (row[2] >= row[3]) continue;
         lo = min64(lo, max64(row[2], 0));
         hi = max64(hi, row[3]);
@@ -419,68 +244,116 @@ static void run_range(const struct run *r, int64_t *s0, int64_t *s1) {
     *s1 = min64(*s1, ceil_div(hi, STRIPE * ATTN_BLOCK));
 }
 
+// Makes the runs of an item's units ready for queries q .. next.
+static void set_beside(struct attn_run *r, const struct item *x, int64_t q, int64_t next) {
+    for (int64_t u = 0; u < r->p->together; u++) {
+        struct attn_run one = run_beside(r, u);
+        one.unit = x->unit + u;
+        run_set(&one, x->i3, q, next - q);
+        state_clear(&one.stripe, one.n_row, r->p->dvp);
+    }
+    r->unit = x->unit;
+    run_set(r, x->i3, q, next - q);
+}
+
+// One stripe for all units beside each other, block by block; `after` is the block that comes after the stripe, or -1.
+static void walk_blocks(struct attn_run *r, int64_t stripe, int64_t after) {
+    const struct attn_plan *p = r->p;
+    const int64_t end = min64((stripe + 1) * STRIPE, ceil_div(positions(p), ATTN_BLOCK));
+    for (int64_t b = stripe * STRIPE; b < end; b++) {
+        r->next = b + 1 < end ? b + 1 : after;
+        for (int64_t u = 0; u < p->together; u++) {
+            struct attn_run one = run_beside(r, u);
+            flash_attn_block(&one, b);
+        }
+    }
+}
+
+static void merge_stripe(const struct attn_run *r) {
+    const struct attn_plan *p = r->p;
+    for (int row = 0; row < r->n_row; row++)
+        p->kern->merge(&r->total.m[row], &r->total.l[row], r->total.o + row * p->dvp, r->stripe.m[row], r->stripe.l[row],
+                       r->stripe.o + row * p->dvp, p->dvp);
+}
+
+static void walk_run(struct attn_run *r) {
+    const struct attn_plan *p = r->p;
+    int64_t s0, s1;
+    run_range(r, &s0, &s1);
+    for (int64_t u = 0; u < p->together; u++) {
+        struct attn_run one = run_beside(r, u);
+        state_clear(&one.total, one.n_row, p->dvp);
+    }
+    for (int64_t s = s0; s < s1; s++) {
+        walk_blocks(r, s, s + 1 < s1 ? (s + 1) * STRIPE : -1);
+        for (int64_t u = 0; u < p->together; u++) {
+            struct attn_run one = run_beside(r, u);
+            merge_stripe(&one);
+            state_clear(&one.stripe, one.n_row, p->dvp);
+        }
+    }
+    for (int64_t u = 0; u < p->together; u++) {
+        const struct attn_run one = run_beside(r, u);
+        for (int row = 0; row < one.n_row; row++)
+            finish_row(p, one.total.m[row], one.total.l[row], one.total.o + row * p->dvp, one.i3, attn_row_query(&one, row),
+                       attn_head(&one, row));
+    }
+}
+
 // Prefill: a thread walks all stripes of a run.
-static void walk_runs(struct run *r) {
-    const struct plan *p = r->p;
-    const int64_t n = p->n_unit * p->n_run * p->n_3;
+static void walk_runs(struct attn_run *r) {
+    const struct attn_plan *p = r->p;
+    const int64_t n = p->n_unit / p->together * p->n_run * p->n_3;
     for (int64_t i = task_next(r->task); i < n; i = task_next(r->task)) {
-        const struct item x = item_of(p, i);
+        const struct item x = item_of(p, i * p->together);
         for (int64_t q = x.q0, next; q < x.q1; q = next) {
             if (!same_keys(r, q, x.q1, &next)) continue;
-            run_set(r, x.unit, x.i3, q, next - q);
-            int64_t s0, s1;
-            run_range(r, &s0, &s1);
-            for (int64_t s = s0; s < s1; s++) {
-                run_stripe(r, s);
-                for (int row = 0; row < r->n_row; row++)
-                    p->kern->merge(&r->total.m[row], &r->total.l[row], r->total.o + row * p->dvp, r->stripe.m[row], r->stripe.l[row],
-                                   r->stripe.o + row * p->dvp, p->dvp);
-            }
-            for (int row = 0; row < r->n_row; row++)
-                finish_row(p, r->total.m[row], r->total.l[row], r->total.o + row * p->dvp, x.i3, query_of(r, row), head_of(r, row));
+            set_beside(r, &x, q, next);
+            walk_run(r);
         }
     }
 }
 
-// One stripe of one item: each row's part goes to parts[row][at].
-static void walk_stripe(struct run *r, const struct item *x, int64_t s, float *parts, int64_t at) {
-    const struct plan *p = r->p;
-    const int64_t part = part_floats(p);
+static void store_parts(const struct attn_run *r, float *parts, int64_t at) {
+    const struct attn_plan *p = r->p;
+    for (int row = 0; row < r->n_row; row++) {
+        const int64_t global = (r->i3 * p->n_q + attn_row_query(r, row)) * p->n_head + attn_head(r, row);
+        float *to = parts + (global * p->window + at) * part_floats(p);
+        to[p->dvp] = r->stripe.m[row], to[p->dvp + 1] = r->stripe.l[row];
+        if (r->stripe.m[row] != -INFINITY) memcpy(to, r->stripe.o + row * p->dvp, (size_t) p->dvp * sizeof(float));
+    }
+}
+
+// One stripe of an item. Each row's part goes to parts[row][at]; `after` is the stripe that this thread takes next, or -1.
+static void walk_stripe(struct attn_run *r, const struct item *x, int64_t s, int64_t after, float *parts, int64_t at) {
+    const struct attn_plan *p = r->p;
     for (int64_t q = x->q0, next; q < x->q1; q = next) {
         const bool known = same_keys(r, q, x->q1, &next);
-        run_set(r, x->unit, x->i3, q, next - q);
         int64_t s0 = 0, s1 = 0;
+        set_beside(r, x, q, next);
         if (known) run_range(r, &s0, &s1);
-        if (s >= s0 && s < s1) run_stripe(r, s);
-        else state_clear(&r->stripe, r->n_row, p->dvp);
-        for (int row = 0; row < r->n_row; row++) {
-            const int64_t global = (x->i3 * p->n_q + query_of(r, row)) * p->n_head + head_of(r, row);
-            float *to = parts + (global * p->window + at) * part;
-            to[p->dvp] = r->stripe.m[row], to[p->dvp + 1] = r->stripe.l[row];
-            if (r->stripe.m[row] != -INFINITY) memcpy(to, r->stripe.o + row * p->dvp, (size_t) p->dvp * sizeof(float));
+        if (s >= s0 && s < s1) walk_blocks(r, s, after * STRIPE);
+        for (int64_t u = 0; u < p->together; u++) {
+            const struct attn_run one = run_beside(r, u);
+            store_parts(&one, parts, at);
         }
     }
 }
 
-// Decode: threads take stripes. All units of a stripe in one piece where there are enough of them, because the heads of a cell mostly
-// lie beside each other in memory.
-static void walk_stripes(struct run *r, float *parts, int64_t first, int64_t n_stripe) {
-    const struct plan *p = r->p;
-    const int64_t n_rest = p->n_run * p->n_3 * n_stripe;
-    const int64_t together = n_rest >= (int64_t) ITEMS_PER_THREAD * r->task->nth ? p->n_unit : 1;
-    const int64_t n_item = p->n_unit * p->n_run * p->n_3, n_piece = n_item / together;
-    for (int64_t i = task_next(r->task); i < n_piece * n_stripe; i = task_next(r->task)) {
-        const int64_t at = i / n_piece;
-        for (int64_t k = 0; k < together; k++) {
-            const struct item x = item_of(p, i % n_piece * together + k);
-            walk_stripe(r, &x, first + at, parts, at);
-        }
+// Decode: threads take stripes, each asking for its next one while it computes.
+static void walk_stripes(struct attn_run *r, float *parts, int64_t first, int64_t n_stripe) {
+    const struct attn_plan *p = r->p;
+    const int64_t n_item = p->n_unit / p->together * p->n_run * p->n_3, n = n_item * n_stripe;
+    for (int64_t i = task_next(r->task), next; i < n; i = next) {
+        next = task_next(r->task);
+        struct item x = item_of(p, i % n_item * p->together);
+        walk_stripe(r, &x, first + i / n_item, next < n ? first + next / n_item : -1, parts, i / n_item);
     }
 }
 
 // Merge the parts of a window into the rows' totals, and after the last window give the results.
-static void merge_parts(const struct run *r, float *total, const float *parts, int64_t n_stripe, bool first, bool last) {
-    const struct plan *p = r->p;
+static void merge_parts(const struct attn_run *r, float *total, const float *parts, int64_t n_stripe, bool first, bool last) {
+    const struct attn_plan *p = r->p;
     const int64_t part = part_floats(p);
     int64_t i0, i1;
     task_range(r->task, p->n_row, &i0, &i1);
@@ -495,8 +368,8 @@ static void merge_parts(const struct run *r, float *total, const float *parts, i
     }
 }
 
-static void walk_windows(struct run *r, float *shared) {
-    const struct plan *p = r->p;
+static void walk_windows(struct attn_run *r, float *shared) {
+    const struct attn_plan *p = r->p;
     float *total = shared, *parts = shared + p->n_row * part_floats(p);
     int64_t s = p->stripe0;
     do {
@@ -510,7 +383,7 @@ static void walk_windows(struct run *r, float *shared) {
 }
 
 size_t flash_attn_scratch(const struct ggml_tensor *t, int n_threads) {
-    const struct plan p = plan_shapes(t, n_threads);
+    const struct attn_plan p = plan_shapes(t, n_threads);
     int64_t n;
     (void) run_begin(&p, NULL, NULL, &n);
     n *= n_threads;
@@ -519,17 +392,17 @@ size_t flash_attn_scratch(const struct ggml_tensor *t, int n_threads) {
 }
 
 void flash_attn_run(struct task *k, struct ggml_tensor *t) {
-    struct plan p = plan_shapes(t, k->nth);
+    struct attn_plan p = plan_shapes(t, k->nth);
     if (p.n_row == 0 || p.dv == 0) return;
     p.dst = t;
     p.kern = kern_attn();
     p.k_type = type_get(p.k->type), p.v_type = type_get(p.v->type);
-    plan_queries(&p);
+    plan_queries(&p, k->nth);
     int64_t n;
     (void) run_begin(&p, k, NULL, &n);
     float *shared = (float *) k->work, *mem = shared + n * k->ith;
     if (p.window) mem += (p.window + 1) * p.n_row * part_floats(&p);
-    struct run r = run_begin(&p, k, mem, &n);
+    struct attn_run r = run_begin(&p, k, mem, &n);
     if (p.window) walk_windows(&r, shared);
     else walk_runs(&r);
 }

@@ -1,0 +1,188 @@
+// One block of 64 positions for the rows of a run: what each row sees of it, its keys and values as F32, the tiles.
+#include "ops/flash_attn_int.h"
+
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Visible sets of the rows for positions b * 64 .., by the mask; biases too. Gives the union.
+static uint64_t see_mask(struct attn_run *r, int64_t b) {
+    const struct attn_plan *p = r->p;
+    const struct ggml_tensor *m = p->mask;
+    const int n = (int) min64(ATTN_BLOCK, p->n_kv - b * ATTN_BLOCK);
+    uint64_t all = 0;
+    for (int row = 0; row < r->n_row; row++) {
+        if (m->ne[2] == 1 && row % p->group != 0) {  // the same for all heads
+            r->visible[row] = r->visible[row - 1];
+            r->row_bias[row] = r->row_bias[row - 1];
+            continue;
+        }
+        const char *src = (const char *) m->data + attn_row_query(r, row) * (int64_t) m->nb[1] +
+                          attn_head(r, row) % m->ne[2] * (int64_t) m->nb[2] + r->i3 % m->ne[3] * (int64_t) m->nb[3] +
+                          b * ATTN_BLOCK * (int64_t) m->nb[0];
+        bool some;
+        float *bias = r->bias + row * ATTN_BLOCK;
+        r->visible[row] = m->type == GGML_TYPE_F16 ? p->kern->mask_f16((const uint16_t *) (const void *) src, n, bias, &some)
+                                                   : p->kern->mask_f32((const float *) (const void *) src, n, bias, &some);
+        r->row_bias[row] = some ? bias : NULL;
+        all |= r->visible[row];
+    }
+    return all;
+}
+
+static uint64_t bits_below(int64_t n) { return n <= 0 ? 0 : n >= 64 ? ~0ull : (1ull << n) - 1; }
+
+// ALiBi without a mask: minus the distance between the query's position and those from `at` on.
+static const float *distances(struct attn_run *r, int row, int64_t position, int64_t at) {
+    float *bias = r->bias + row * ATTN_BLOCK;
+    for (int j = 0; j < ATTN_BLOCK; j++) bias[j] = -fabsf((float) (position - (at + j)));
+    return bias;
+}
+
+// The same without a mask: positions lo .. hi of those that exist.
+static uint64_t see_range(struct attn_run *r, int64_t b, uint64_t exist) {
+    const struct attn_plan *p = r->p;
+    const int64_t at = b * ATTN_BLOCK;
+    uint64_t all = 0;
+    for (int64_t i = 0; i < r->n_q; i++) {
+        const int32_t *query = p->table ? attn_query(p, r->q0 + i) : NULL;
+        const int row = (int) (i * p->group);
+        const uint64_t seen = query ? exist & bits_below(query[3] - at) & ~bits_below(query[2] - at) : exist;
+        const float *bias = NULL;
+        if (p->max_bias > 0.0f && seen) bias = distances(r, row, query ? query[1] : p->n_kv - p->n_q + r->q0 + i, at);
+        for (int h = 0; h < p->group; h++) {
+            r->visible[row + h] = seen;
+            r->row_bias[row + h] = bias;
+        }
+        all |= seen;
+    }
+    return all;
+}
+
+// First cell of block b, and the rows' visible sets. Gives their union; 0 when there is nothing to do.
+static uint64_t see_block(struct attn_run *r, int64_t b, int64_t *cell) {
+    const struct attn_plan *p = r->p;
+    *cell = b * ATTN_BLOCK;
+    if (!p->table) return p->mask ? see_mask(r, b) : see_range(r, b, bits_below(p->n_kv - *cell));
+    const int32_t slot = attn_query(p, r->q0)[0];
+    const int32_t *entry = (const int32_t *) p->table->data + 3 * (slot * p->table->ne[1] + b);
+    const uint64_t all = see_range(r, b, (uint32_t) entry[1] | (uint64_t) (uint32_t) entry[2] << 32);
+    if (entry[0] == -1 || !all) return 0;
+    *cell = (int64_t) entry[0] * ATTN_BLOCK;
+    const int64_t room = p->n_kv - *cell;
+    if (entry[0] < 0 || (all & ~bits_below(room))) {
+        task_fail(r->task, p->dst, "flash_attn_ext: slot %d, block %lld: physical block %d lies outside the cache of %lld cells", slot,
+                  (long long) b, entry[0], (long long) p->n_kv);
+        return 0;
+    }
+    return all;
+}
+
+// Some rows of K or V from one cell on.
+struct rows {
+    const struct ggml_tensor *x;
+    const struct type *type;
+    const char *data;
+};
+
+static struct rows rows_at(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell) {
+    const struct attn_plan *p = r->p;
+    const int64_t head = r->unit * p->group / (p->n_head / x->ne[2]), i3 = r->i3 / (p->n_3 / x->ne[3]);
+    return (struct rows) {x, type, (const char *) x->data + cell * (int64_t) x->nb[1] + head * (int64_t) x->nb[2] + i3 * (int64_t) x->nb[3]};
+}
+
+static enum attn_form form_of(enum ggml_type type) {
+    switch (type) {
+        case GGML_TYPE_F32: return ATTN_F32;
+        case GGML_TYPE_F16: return ATTN_F16;
+        case GGML_TYPE_BF16: return ATTN_BF16;
+        case GGML_TYPE_Q8_0: return ATTN_Q8_0;
+        default: return ATTN_OTHER;
+    }
+}
+
+// Rows j0 .. j0 + n_row as F32 at out [n_row][ld], zeros for those not in `set` and beyond a row's end.
+static void unpack(const struct attn_plan *p, const struct rows *rows, int j0, int n_row, uint64_t set, float *out, int64_t ld) {
+    const enum attn_form form = form_of(rows->x->type);
+    const int64_t n = rows->x->ne[0], stride = (int64_t) rows->x->nb[1];
+    const char *src = rows->data + j0 * stride;
+    set >>= j0;
+    if (form != ATTN_OTHER) {
+        p->kern->unpack(form, src, (size_t) stride, set, n_row, n, out, ld);
+        return;
+    }
+    for (int j = 0; j < n_row; j++, out += ld, src += stride) {
+        const bool there = set >> j & 1;
+        if (there) rows->type->decode(src, out, n);
+        const int64_t from = there ? n : 0;
+        memset(out + from, 0, (size_t) (ld - from) * sizeof(float));
+    }
+}
+
+static bool careful(const struct attn_run *r, uint64_t all) {
+    for (int row = 0; row < r->n_row; row++)
+        if (r->visible[row] != all) return !r->p->kern->finite(r->v, ATTN_BLOCK * r->p->dvp);
+    return false;
+}
+
+// First cell of block b, or -1 if there is none or not all of it lies in the cache.
+static int64_t block_cell(const struct attn_run *r, int64_t b) {
+    const struct attn_plan *p = r->p;
+    int64_t block = b;
+    if (p->table) block = b < p->table->ne[1] ? ((const int32_t *) p->table->data)[3 * (attn_query(p, r->q0)[0] * p->table->ne[1] + b)] : -1;
+    return block >= 0 && (block + 1) * ATTN_BLOCK <= p->n_kv ? block * ATTN_BLOCK : -1;
+}
+
+// Rows that will be wanted soon.
+struct ahead {
+    const char *data;
+    size_t bytes, stride;  // of a row; from one to the next
+};
+
+// The next block's rows of this run. Where runs go side by side over heads that lie beside each other, a row is all those heads:
+// memory is then asked for in its own order, which is what processors' own prefetching likes.
+static struct ahead ahead_of(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell) {
+    struct ahead a = {.data = rows_at(r, x, type, cell).data, .bytes = ggml_row_size(x->type, x->ne[0]), .stride = x->nb[1]};
+    if (r->n_part == 1 || x->nb[2] != a.bytes) return a;
+    a.data -= (size_t) r->part * (size_t) (r->p->group * x->ne[2] / r->p->n_head) * x->nb[2];
+    a.bytes *= (size_t) x->ne[2];
+    return a;
+}
+
+// Asks for rows j0 .. j1. They may not be needed after all; that costs little.
+static void ask(const struct ahead *a, int j0, int j1) {
+    for (int j = j0; j < j1; j++)
+        for (size_t at = 0; at < a->bytes; at += 64) __builtin_prefetch(a->data + (size_t) j * a->stride + at, 0, 2);
+}
+
+static void run_tiles(const struct attn_run *r, struct attn_block *x) {
+    const struct attn_plan *p = r->p;
+    const int64_t next = r->next >= 0 ? block_cell(r, r->next) : -1;
+    struct ahead k = {0}, v = {0};
+    if (next >= 0) k = ahead_of(r, p->k, p->k_type, next), v = ahead_of(r, p->v, p->v_type, next);
+    const bool shared = k.bytes > ggml_row_size(p->k->type, p->d);  // a part of all heads' rows, or all of this run's
+    const int n = r->tiles * (shared ? r->n_part : 1), first = r->tiles * (shared ? r->part : 0);
+    for (int i = 0; i < r->tiles; i++) {
+        const int row = i * ATTN_TILE, j0 = ATTN_BLOCK * (first + i) / n, j1 = ATTN_BLOCK * (first + i + 1) / n;
+        if (next >= 0) ask(&k, j0, j1), ask(&v, j0, j1);
+        x->n_row = r->n_row - row < ATTN_TILE ? r->n_row - row : ATTN_TILE;
+        x->q = r->q + row * p->d;
+        x->visible = r->visible + row, x->bias = r->row_bias + row, x->slope = r->slope + row;
+        x->state = (struct attn_state) {r->stripe.m + row, r->stripe.l + row, r->stripe.o + row * p->dvp};
+        p->kern->block(x);
+    }
+}
+
+void flash_attn_block(struct attn_run *r, int64_t b) {
+    const struct attn_plan *p = r->p;
+    int64_t cell;
+    const uint64_t all = see_block(r, b, &cell);
+    if (!all) return;
+    const struct rows k = rows_at(r, p->k, p->k_type, cell), v = rows_at(r, p->v, p->v_type, cell);
+    for (int j = 0; j < ATTN_BLOCK; j += ATTN_PAD) {
+        unpack(p, &k, j, ATTN_PAD, all, r->raw, p->ld);
+        p->kern->transpose(r->raw, p->ld, p->d, r->k + j);
+    }
+    unpack(p, &v, 0, ATTN_BLOCK, all, r->v, p->dvp);
+    struct attn_block x = {.k = r->k, .v = r->v, .d = p->d, .dvp = p->dvp, .cap = p->cap, .work = r->work, .careful = careful(r, all)};
+    run_tiles(r, &x);
+}
+
