@@ -30,8 +30,13 @@ INLINE vf in_register(vf x) {
     return x;
 }
 
+INLINE void look_ahead(struct attn_ahead *a) {
+    for (int c = 0; c < a->step && a->at < a->end; c++, a->at += 64) __builtin_prefetch(a->at, 0, 2);
+}
+
 // s[n_row][64] = q . k, sequentially along d.
-INLINE void scores(const float *q0, const float *k0, int64_t d, float *s, const int n_row) {
+INLINE void scores(const float *q0, const float *k0, int64_t d, float *s, struct attn_ahead *ahead, const int n_row) {
+    struct attn_ahead a = *ahead;
     for (int j = 0; j < ATTN_BLOCK; j += LINE) {
         vf acc[ATTN_ROWS][NV];
         SIMD_UNROLL
@@ -44,6 +49,7 @@ INLINE void scores(const float *q0, const float *k0, int64_t d, float *s, const 
             vf x[NV];
             SIMD_UNROLL
             for (int c = 0; c < NV; c++) x[c] = in_register(vf_load(k + c * VF_N));
+            look_ahead(&a);
             SIMD_UNROLL
             for (int r = 0; r < n_row; r++) {
                 const vf y = vf_set1(q[r]);
@@ -57,6 +63,23 @@ INLINE void scores(const float *q0, const float *k0, int64_t d, float *s, const 
             for (int c = 0; c < NV; c++) vf_store(s + r * ATTN_BLOCK + j + c * VF_N, acc[r][c]);
         }
     }
+    *ahead = a;
+}
+
+// Values i .. i + m of a row, m <= VF_N; i a multiple of VF_N.
+INLINE vf unpack_lanes(enum attn_form form, const void *row, int64_t i, int m) {
+    if (form == ATTN_F32) return vf_load_n((const float *) row + i, m);
+    if (form == ATTN_F16) return vf_load_f16_n((const uint16_t *) row + i, m);
+    if (form == ATTN_BF16) return vf_load_bf16_n((const uint16_t *) row + i, m);
+    const struct block_q8_0 *b = (const struct block_q8_0 *) row + i / 32;
+    return vf_mul(vf_load_i8(b->qs + i % 32), vf_set1(f16_to_f32(b->d)));
+}
+
+INLINE vf unpack_whole(enum attn_form form, const void *row, int64_t i) {
+    if (form == ATTN_F32) return vf_load((const float *) row + i);
+    if (form == ATTN_F16) return vf_load_f16((const uint16_t *) row + i);
+    if (form == ATTN_BF16) return vf_load_bf16((const uint16_t *) row + i);
+    return unpack_lanes(form, row, i, VF_N);
 }
 
 // A block's maxima and sums, and how its values enter the rows' states: o = old * o + new * values where the row sees something.
@@ -71,20 +94,31 @@ INLINE void enter(float *o, vf values, const struct merging *g, int r) {
     vf_store(o, vf_fma(values, vf_set1(g->new[r]), vf_mul(vf_load(o), vf_set1(g->old[r]))));
 }
 
-// nv vectors from i0 on of the values of rows r0 ..: the sum of p[r][j] * v[j], sequentially along j0 <= j < j1.
-INLINE void values_line(const struct attn_block *b, const struct merging *g, const float *p, int r0, int64_t i0, int j0, int j1,
-                        const int n_row, const int nv) {
+// Values i .. i + VF_N of position j. Of raw rows those beyond dv are zeros.
+INLINE vf value_at(const struct attn_block *b, const enum attn_form form, int j, int64_t i) {
+    if (form == ATTN_OTHER) return vf_load(b->v + j * b->dvp + i);
+    const char *row = (const char *) b->v_raw + (size_t) j * b->v_stride;
+    return i + VF_N <= b->dv ? unpack_whole(form, row, i) : unpack_lanes(form, row, i, vf_lanes(i, b->dv));
+}
+
+// nv vectors from i0 on of the values of rows r0 ..: the sum of p[r][j] * v[j], sequentially along the positions of `seen`.
+// form ATTN_OTHER: unpacked values.
+INLINE void values_line(const struct attn_block *b, const struct merging *g, const float *p, int r0, int64_t i0, uint64_t seen,
+                        const enum attn_form form, const int n_row, const int nv) {
     vf acc[ATTN_ROWS][NV];
+    struct attn_ahead a = *b->v_ahead;
     SIMD_UNROLL
     for (int r = 0; r < n_row; r++) {
         SIMD_UNROLL
         for (int c = 0; c < nv; c++) acc[r][c] = vf_set1(0.0f);
     }
-    const float *v = b->v + j0 * b->dvp + i0;
-    for (int j = j0; j < j1; j++, v += b->dvp) {
+    const int j1 = ATTN_BLOCK - __builtin_clzll(seen);
+    for (int j = __builtin_ctzll(seen); j < j1; j++) {
+        if (form != ATTN_OTHER && !(seen >> j & 1)) continue;  // nobody has written it; unpacked, it would be zeros
         vf x[NV];
         SIMD_UNROLL
-        for (int c = 0; c < nv; c++) x[c] = in_register(vf_load(v + c * VF_N));
+        for (int c = 0; c < nv; c++) x[c] = in_register(value_at(b, form, j, i0 + c * VF_N));
+        look_ahead(&a);
         SIMD_UNROLL
         for (int r = 0; r < n_row; r++) {
             const vf y = vf_set1(p[(r0 + r) * ATTN_BLOCK + j]);
@@ -92,6 +126,7 @@ INLINE void values_line(const struct attn_block *b, const struct merging *g, con
             for (int c = 0; c < nv; c++) acc[r][c] = vf_fma(y, x[c], acc[r][c]);
         }
     }
+    *b->v_ahead = a;
     SIMD_UNROLL
     for (int r = 0; r < n_row; r++) {
         float *o = b->state.o + (r0 + r) * b->dvp + i0;
@@ -100,11 +135,12 @@ INLINE void values_line(const struct attn_block *b, const struct merging *g, con
     }
 }
 
-INLINE void values(const struct attn_block *b, const struct merging *g, const float *p, int r0, int j0, int j1, const int n_row) {
+INLINE void values(const struct attn_block *b, const struct merging *g, const float *p, int r0, uint64_t seen, const enum attn_form form,
+                   const int n_row) {
     int64_t i = 0;
-    for (; i + LINE <= b->dvp; i += LINE) values_line(b, g, p, r0, i, j0, j1, n_row, NV);
+    for (; i + LINE <= b->dvp; i += LINE) values_line(b, g, p, r0, i, seen, form, n_row, NV);
 #if NV * VF_N > 16
-    for (; i < b->dvp; i += ATTN_PAD) values_line(b, g, p, r0, i, j0, j1, n_row, ATTN_PAD / VF_N);
+    for (; i < b->dvp; i += ATTN_PAD) values_line(b, g, p, r0, i, seen, form, n_row, ATTN_PAD / VF_N);
 #endif
 }
 
@@ -236,7 +272,7 @@ INLINE void merge_states(struct merging *g, const struct attn_state *t, int n_ro
     }
 }
 
-// Runs call with n_row as a constant.
+// call(n_row) with a constant.
 #define SWITCH_ROWS(n_row, call) \
     switch (n_row) {             \
     case 1: call(1); break;      \
@@ -247,20 +283,34 @@ INLINE void merge_states(struct merging *g, const struct attn_state *t, int n_ro
     default: call(6); break;     \
     }
 
-static void scores_panel(const float *q, const float *k, int64_t d, float *s, int n_row) {
-#define CALL(n) scores(q, k, d, s, n)
+static void scores_panel(const float *q, const float *k, int64_t d, float *s, struct attn_ahead *ahead, int n_row) {
+#define CALL(n) scores(q, k, d, s, ahead, n)
     SWITCH_ROWS(n_row, CALL)
 #undef CALL
 }
 
 static void values_panel(const struct attn_block *b, const struct merging *g, const float *p, int r0, int n_row) {
-    uint64_t any = 0;
-    for (int r = r0; r < r0 + n_row; r++) any |= b->visible[r];
-    if (!any) return;
-    const int j0 = __builtin_ctzll(any), j1 = ATTN_BLOCK - __builtin_clzll(any);
-#define CALL(n) values(b, g, p, r0, j0, j1, n)
+    uint64_t seen = 0;
+    for (int r = r0; r < r0 + n_row; r++) seen |= b->visible[r];
+    if (!seen) return;
+#define CALL(n) values(b, g, p, r0, seen, ATTN_OTHER, n)
     SWITCH_ROWS(n_row, CALL)
 #undef CALL
+}
+
+INLINE void values_raw(const struct attn_block *b, const struct merging *g, const float *p, uint64_t seen, const enum attn_form form) {
+#define CALL(n) values(b, g, p, 0, seen, form, n)
+    SWITCH_ROWS(b->n_row, CALL)
+#undef CALL
+}
+
+static void values_direct(const struct attn_block *b, const struct merging *g, const float *p, uint64_t seen) {
+    switch (b->v_form) {
+    case ATTN_F32: values_raw(b, g, p, seen, ATTN_F32); break;
+    case ATTN_F16: values_raw(b, g, p, seen, ATTN_F16); break;
+    case ATTN_BF16: values_raw(b, g, p, seen, ATTN_BF16); break;
+    default: values_raw(b, g, p, seen, ATTN_Q8_0); break;
+    }
 }
 
 static int min_int(int a, int b) { return a < b ? a : b; }
@@ -272,10 +322,12 @@ static void block(const struct attn_block *b) {
     for (int r = 0; r < b->n_row; r++) any |= b->visible[r];
     if (!any) return;
     for (int r = 0; r < b->n_row; r += ATTN_ROWS)
-        scores_panel(b->q + r * b->d, b->k, b->d, s + r * ATTN_BLOCK, min_int(b->n_row - r, ATTN_ROWS));
+        scores_panel(b->q + r * b->d, b->k, b->d, s + r * ATTN_BLOCK, b->k_ahead, min_int(b->n_row - r, ATTN_ROWS));
     softmax(b, s, &g);
     merge_states(&g, &b->state, b->n_row);
-    if (b->careful) {
+    if (b->v_raw) {
+        values_direct(b, &g, s, any);
+    } else if (b->careful) {
         for (int r = 0; r < b->n_row; r++) values_careful(b, &g, s, r);
     } else {
         for (int r = 0; r < b->n_row; r += ATTN_ROWS) values_panel(b, &g, s, r, min_int(b->n_row - r, ATTN_ROWS));
@@ -302,7 +354,8 @@ static void merge(float *m, float *l, float *o, float mb, float lb, const float 
 
 static void index_rows(const float *q, const float *k, int64_t d, int n_row, const float *w, float *sum) {
     float s[ATTN_ROWS * ATTN_BLOCK];
-    scores_panel(q, k, d, s, n_row);
+    struct attn_ahead none = {0};
+    scores_panel(q, k, d, s, &none, n_row);
     const vf zero = vf_set1(0.0f);
     for (int r = 0; r < n_row; r++)
         for (int j = 0; j < ATTN_BLOCK; j += VF_N)
@@ -377,26 +430,11 @@ static void transpose(const float *rows, int64_t ld, int64_t d, float *kt) {
         for (int j = 0; j < ATTN_PAD; j++) kt[i * ATTN_BLOCK + j] = rows[j * ld + i];
 }
 
-// Values i .. i + m of a row, m <= VF_N; i a multiple of VF_N.
-INLINE vf unpack_lanes(enum attn_form form, const void *row, int64_t i, int m) {
-    if (form == ATTN_F32) return vf_load_n((const float *) row + i, m);
-    if (form == ATTN_F16) return vf_load_f16_n((const uint16_t *) row + i, m);
-    if (form == ATTN_BF16) return vf_load_bf16_n((const uint16_t *) row + i, m);
-    const struct block_q8_0 *b = (const struct block_q8_0 *) row + i / 32;
-    return vf_mul(vf_load_i8(b->qs + i % 32), vf_set1(f16_to_f32(b->d)));
-}
-
-INLINE vf unpack_whole(enum attn_form form, const void *row, int64_t i) {
-    if (form == ATTN_F32) return vf_load((const float *) row + i);
-    if (form == ATTN_F16) return vf_load_f16((const uint16_t *) row + i);
-    if (form == ATTN_BF16) return vf_load_bf16((const uint16_t *) row + i);
-    return unpack_lanes(form, row, i, VF_N);
-}
-
 INLINE void unpack_rows(const enum attn_form form, const char *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out,
-                        int64_t ld) {
+                        int64_t ld, struct attn_ahead *ahead) {
     for (int j = 0; j < n_row; j++, src += stride, out += ld) {
         int64_t i = 0;
+        look_ahead(ahead);
         if (set >> j & 1) {
             for (; i + VF_N <= n; i += VF_N) vf_store(out + i, unpack_whole(form, src, i));
             if (i < n) {
@@ -408,12 +446,13 @@ INLINE void unpack_rows(const enum attn_form form, const char *src, size_t strid
     }
 }
 
-static void unpack(enum attn_form form, const void *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out, int64_t ld) {
+static void unpack(enum attn_form form, const void *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out, int64_t ld,
+                   struct attn_ahead *ahead) {
     switch (form) {
-        case ATTN_F32: unpack_rows(ATTN_F32, src, stride, set, n_row, n, out, ld); break;
-        case ATTN_F16: unpack_rows(ATTN_F16, src, stride, set, n_row, n, out, ld); break;
-        case ATTN_BF16: unpack_rows(ATTN_BF16, src, stride, set, n_row, n, out, ld); break;
-        default: unpack_rows(ATTN_Q8_0, src, stride, set, n_row, n, out, ld); break;
+        case ATTN_F32: unpack_rows(ATTN_F32, src, stride, set, n_row, n, out, ld, ahead); break;
+        case ATTN_F16: unpack_rows(ATTN_F16, src, stride, set, n_row, n, out, ld, ahead); break;
+        case ATTN_BF16: unpack_rows(ATTN_BF16, src, stride, set, n_row, n, out, ld, ahead); break;
+        default: unpack_rows(ATTN_Q8_0, src, stride, set, n_row, n, out, ld, ahead); break;
     }
 }
 
@@ -464,8 +503,10 @@ static void finish(float m, float l, const float *o, float sink, float *dst, int
     }
     const vf by = vf_set1(a / l);
     int64_t i = 0;
-    for (; i + VF_N <= dv; i += VF_N) vf_store(dst + i, vf_mul(vf_load(o + i), by));
-    if (i < dv) vf_store_n(dst + i, vf_mul(vf_load(o + i), by), (int) (dv - i));
+    // Adding zero makes -0 into +0: which of them an underflow left depends on whether positions of no weight were skipped or added.
+    const vf zero = vf_set1(0.0f);
+    for (; i + VF_N <= dv; i += VF_N) vf_store(dst + i, vf_fma(vf_load(o + i), by, zero));
+    if (i < dv) vf_store_n(dst + i, vf_fma(vf_load(o + i), by, zero), (int) (dv - i));
 }
 
 const struct kern_attn ISA_SYM(kern_attn) = {block, index_rows, unpack, transpose, mask_f16, mask_f32, all_finite, merge, finish};

@@ -24,10 +24,22 @@ struct attn_state {
     float *o;       // [n_row][dvp] sum of exp(score - m) * value
 };
 
+// Memory that will be wanted soon, asked for a few lines at a time while something is computed: at once, the requests would stand in
+// each other's way.
+struct attn_ahead {
+    const char *at, *end;
+    int step;  // lines per row unpacked, per d or per position
+};
+
 struct attn_block {
     const float *q;            // panels [d][ATTN_ROWS] of the tile's queries, times the scale (over cap)
     const float *k;            // [d][64] keys of the block, transposed
-    const float *v;            // [64][dvp] values
+    const float *v;            // [64][dvp] values, or
+    const void *v_raw;         // not NULL: the values as they lie, v_stride bytes apart, of the form v_form; n_row <= ATTN_ROWS then
+    size_t v_stride;
+    enum attn_form v_form;
+    int64_t dv;
+    struct attn_ahead *k_ahead, *v_ahead;
     int64_t d, dvp;            // dvp: value size padded to a multiple of ATTN_PAD
     int n_row;                 // 1..ATTN_TILE
     const uint64_t *visible;   // [n_row] bit p: the row sees position p of the block
@@ -45,7 +57,8 @@ struct kern_attn {
     void (*index)(const float *q, const float *k, int64_t d, int n_row, const float *w, float *sum);
     // Rows j of `set` (bits 0 .. n_row - 1), src + j * stride, of n values as F32 at out [n_row][ld]; zeros for rows not in the set and
     // from n to ld. form: how a row is stored; ATTN_OTHER is not for this call.
-    void (*unpack)(enum attn_form form, const void *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out, int64_t ld);
+    void (*unpack)(enum attn_form form, const void *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out, int64_t ld,
+                   struct attn_ahead *ahead);
     // Columns 0 .. 15 of kt[d][64] from rows[16][ld].
     void (*transpose)(const float *rows, int64_t ld, int64_t d, float *kt);
     // Bits of the positions j < n (n <= 64) whose mask value is not -inf. *bias: whether any of these values is not zero;

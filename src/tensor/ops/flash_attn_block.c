@@ -100,13 +100,14 @@ static enum attn_form form_of(enum ggml_type type) {
 }
 
 // Rows j0 .. j0 + n_row as F32 at out [n_row][ld], zeros for those not in `set` and beyond a row's end.
-static void unpack(const struct attn_plan *p, const struct rows *rows, int j0, int n_row, uint64_t set, float *out, int64_t ld) {
+static void unpack(const struct attn_plan *p, const struct rows *rows, int j0, int n_row, uint64_t set, float *out, int64_t ld,
+                   struct attn_ahead *ahead) {
     const enum attn_form form = form_of(rows->x->type);
     const int64_t n = rows->x->ne[0], stride = (int64_t) rows->x->nb[1];
     const char *src = rows->data + j0 * stride;
     set >>= j0;
     if (form != ATTN_OTHER) {
-        p->kern->unpack(form, src, (size_t) stride, set, n_row, n, out, ld);
+        p->kern->unpack(form, src, (size_t) stride, set, n_row, n, out, ld, ahead);
         return;
     }
     for (int j = 0; j < n_row; j++, out += ld, src += stride) {
@@ -117,12 +118,6 @@ static void unpack(const struct attn_plan *p, const struct rows *rows, int j0, i
     }
 }
 
-static bool careful(const struct attn_run *r, uint64_t all) {
-    for (int row = 0; row < r->n_row; row++)
-        if (r->visible[row] != all) return !r->p->kern->finite(r->v, ATTN_BLOCK * r->p->dvp);
-    return false;
-}
-
 // First cell of block b, or -1 if there is none or not all of it lies in the cache.
 static int64_t block_cell(const struct attn_run *r, int64_t b) {
     const struct attn_plan *p = r->p;
@@ -131,38 +126,31 @@ static int64_t block_cell(const struct attn_run *r, int64_t b) {
     return block >= 0 && (block + 1) * ATTN_BLOCK <= p->n_kv ? block * ATTN_BLOCK : -1;
 }
 
-// Rows that will be wanted soon.
-struct ahead {
-    const char *data;
-    size_t bytes, stride;  // of a row; from one to the next
-};
-
-// The next block's rows of this run. Where runs go side by side over heads that lie beside each other, a row is all those heads:
-// memory is then asked for in its own order, which is what processors' own prefetching likes.
-static struct ahead ahead_of(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell) {
-    struct ahead a = {.data = rows_at(r, x, type, cell).data, .bytes = ggml_row_size(x->type, x->ne[0]), .stride = x->nb[1]};
-    if (r->n_part == 1 || x->nb[2] != a.bytes) return a;
-    a.data -= (size_t) r->part * (size_t) (r->p->group * x->ne[2] / r->p->n_head) * x->nb[2];
-    a.bytes *= (size_t) x->ne[2];
+// The next block's rows of K or V, as far as they lie in one piece; where runs go side by side over heads that lie beside each other,
+// this run's part of the rows of all heads. They may not be needed after all; that costs little.
+static struct attn_ahead ahead_of(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell, int64_t steps) {
+    const size_t row = ggml_row_size(x->type, x->ne[0]), all = row * (size_t) x->ne[2];
+    struct attn_ahead a = {0};
+    if (cell < 0) return a;
+    const char *data = rows_at(r, x, type, cell).data;
+    size_t bytes = ATTN_BLOCK * row;
+    if (x->nb[1] == row) {
+        a.at = data;
+    } else if (x->nb[1] == all && x->nb[2] == row && r->n_part > 1) {
+        bytes = ATTN_BLOCK * all / (size_t) r->n_part;
+        a.at = (const char *) x->data + (size_t) cell * x->nb[1] + (size_t) r->part * bytes;
+    } else {
+        return a;
+    }
+    a.end = a.at + bytes;
+    a.step = (int) ((int64_t) (bytes / 64) / steps + 1);
     return a;
-}
-
-// Asks for rows j0 .. j1. They may not be needed after all; that costs little.
-static void ask(const struct ahead *a, int j0, int j1) {
-    for (int j = j0; j < j1; j++)
-        for (size_t at = 0; at < a->bytes; at += 64) __builtin_prefetch(a->data + (size_t) j * a->stride + at, 0, 2);
 }
 
 static void run_tiles(const struct attn_run *r, struct attn_block *x) {
     const struct attn_plan *p = r->p;
-    const int64_t next = r->next >= 0 ? block_cell(r, r->next) : -1;
-    struct ahead k = {0}, v = {0};
-    if (next >= 0) k = ahead_of(r, p->k, p->k_type, next), v = ahead_of(r, p->v, p->v_type, next);
-    const bool shared = k.bytes > ggml_row_size(p->k->type, p->d);  // a part of all heads' rows, or all of this run's
-    const int n = r->tiles * (shared ? r->n_part : 1), first = r->tiles * (shared ? r->part : 0);
     for (int i = 0; i < r->tiles; i++) {
-        const int row = i * ATTN_TILE, j0 = ATTN_BLOCK * (first + i) / n, j1 = ATTN_BLOCK * (first + i + 1) / n;
-        if (next >= 0) ask(&k, j0, j1), ask(&v, j0, j1);
+        const int row = i * ATTN_TILE;
         x->n_row = r->n_row - row < ATTN_TILE ? r->n_row - row : ATTN_TILE;
         x->q = r->q + row * p->d;
         x->visible = r->visible + row, x->bias = r->row_bias + row, x->slope = r->slope + row;
@@ -171,18 +159,33 @@ static void run_tiles(const struct attn_run *r, struct attn_block *x) {
     }
 }
 
+static bool all_see(const struct attn_run *r, uint64_t all) {
+    for (int row = 0; row < r->n_row; row++)
+        if (r->visible[row] != all) return false;
+    return true;
+}
+
 void flash_attn_block(struct attn_run *r, int64_t b) {
     const struct attn_plan *p = r->p;
     int64_t cell;
     const uint64_t all = see_block(r, b, &cell);
     if (!all) return;
     const struct rows k = rows_at(r, p->k, p->k_type, cell), v = rows_at(r, p->v, p->v_type, cell);
+    const int64_t next = r->next >= 0 ? block_cell(r, r->next) : -1;
+    struct attn_ahead k_ahead = ahead_of(r, p->k, p->k_type, next, ATTN_BLOCK + p->d);
+    struct attn_ahead v_ahead = ahead_of(r, p->v, p->v_type, next, p->dvp);
     for (int j = 0; j < ATTN_BLOCK; j += ATTN_PAD) {
-        unpack(p, &k, j, ATTN_PAD, all, r->raw, p->ld);
+        unpack(p, &k, j, ATTN_PAD, all, r->raw, p->ld, &k_ahead);
         p->kern->transpose(r->raw, p->ld, p->d, r->k + j);
     }
-    unpack(p, &v, 0, ATTN_BLOCK, all, r->v, p->dvp);
-    struct attn_block x = {.k = r->k, .v = r->v, .d = p->d, .dvp = p->dvp, .cap = p->cap, .work = r->work, .careful = careful(r, all)};
+    struct attn_block x = {.k = r->k, .v = r->v, .d = p->d, .dv = p->dv, .dvp = p->dvp, .cap = p->cap, .work = r->work,
+                           .k_ahead = &k_ahead, .v_ahead = &v_ahead};
+    const bool same = all_see(r, all);
+    if (same && r->n_row <= ATTN_ROWS && form_of(p->v->type) != ATTN_OTHER) {  // few rows: not worth unpacking for
+        x.v_raw = v.data, x.v_stride = p->v->nb[1], x.v_form = form_of(p->v->type);
+    } else {
+        unpack(p, &v, 0, ATTN_BLOCK, all, r->v, p->dvp, &v_ahead);
+        x.careful = !same && !p->kern->finite(r->v, ATTN_BLOCK * p->dvp);
+    }
     run_tiles(r, &x);
 }
-
