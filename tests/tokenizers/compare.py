@@ -145,7 +145,7 @@ def read_vocab(path):
 
 
 def compare_bpe(a, tmp, rng):
-    from tokenizers import Tokenizer, Regex, models, pre_tokenizers
+    from tokenizers import AddedToken, Tokenizer, Regex, models, pre_tokenizers
     import json
     pre = json.load(open(os.path.join(a.shared, 'vocab', 'pre_tokenizers.json')))
     bad = 0
@@ -154,12 +154,13 @@ def compare_bpe(a, tmp, rng):
         v = read_vocab(path)
         info = pre['pre'][v['tokenizer.ggml.pre'].decode()]
         types = v['tokenizer.ggml.token_type']
-        vocab = {t.decode(): i for i, t in enumerate(v['tokenizer.ggml.tokens']) if types[i] == 1}
+        vocab = {t.decode(): i for i, t in enumerate(v['tokenizer.ggml.tokens']) if types[i] in (1, 4)}
         merges = [tuple(m.decode().split(' ', 1)) for m in v['tokenizer.ggml.merges']]
         merges = [m for m in merges if m[0] in vocab and m[1] in vocab and m[0] + m[1] in vocab]
         t = Tokenizer(models.BPE(vocab=vocab, merges=merges, ignore_merges=info.get('ignore_merges', False)))
         steps = [pre_tokenizers.Split(Regex(p), 'isolated') for p in pre['patterns'][info['type']]]
         t.pre_tokenizer = pre_tokenizers.Sequence(steps + [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        t.add_tokens([AddedToken(x.decode(), normalized=False) for i, x in enumerate(v['tokenizer.ggml.tokens']) if types[i] == 4])
         strings = [random_string(rng) for _ in range(a.n)]
         theirs = [e.ids for e in t.encode_batch(strings, add_special_tokens=False)]
         bad += report(f'bpe {name}', strings, our_ids(a.ids, path, [s.encode() for s in strings]), theirs)

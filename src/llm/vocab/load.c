@@ -260,6 +260,7 @@ void vocab_free(struct llama_vocab *v) {
     texts_free(&v->piece);
     index_free(&v->by_piece);
     trie_free(&v->specials);
+    free(atomic_load(&v->order));
     free(v->scores);
     free(v->attrs);
     free(v->eog);

@@ -12,6 +12,18 @@ struct gguf_context;
 enum err vocab_load(struct llama_vocab **out, const struct gguf_context *meta) MUST_USE;
 void vocab_free(struct llama_vocab *vocab);  // NULL is fine
 
-// The bytes that a token stands for, in place: *len bytes without a terminator. Control tokens give their text.
+// The bytes that a token stands for, in place: *len bytes (they may hold zeros). Control tokens give their text.
 // Invalid ids give NULL and 0. Owner: vocab. Allocates nothing.
 const char *vocab_piece(const struct llama_vocab *vocab, llama_token token, size_t *len);
+
+// All tokens that text may contain (not those that end a generation, unknown or unused ones), in the byte order of their
+// pieces. same[i]: how many bytes token i's piece shares with the one before it, at most 255; same[0] is 0.
+struct vocab_order {
+    uint32_t n;
+    const llama_token *ids;
+    const uint8_t *same;
+    uint32_t n_end;
+    const llama_token *ends;  // those that end a generation
+};
+// Made when first asked for (a few milliseconds), then kept. NULL: no memory, or no tokens. Thread: any number at a time.
+const struct vocab_order *vocab_sorted(const struct llama_vocab *vocab);

@@ -8,6 +8,7 @@
 #include "vocab/vocab.h"
 #include "vocab/utf8.h"
 #include "gguf.h"
+#include <stdatomic.h>
 #include <string.h>
 
 struct session;
@@ -117,6 +118,7 @@ struct llama_vocab {
     uint32_t *spm_order;  // [n] smaller merges first
     uint32_t spm_glue[4]; // ASCII characters that some piece has before a space
     bool spm_glue_other;
+    _Atomic(struct vocab_order *) order;  // made when first asked for
     uint32_t max_piece;   // bytes of the longest findable piece
 };
 
