@@ -22,6 +22,8 @@ struct team_params {
 struct team *team_new(const struct team_params *p);
 void team_free(struct team *t);  // NULL-safe; not while a run is in progress
 int team_size(const struct team *t);
+// Processors that this process may use. Asked of the system each time.
+int team_n_cpus(void);
 // Add members until there are n. Not while a run is in progress. On failure it keeps those it has.
 MUST_USE enum err team_grow(struct team *t, int n);
 // Idle members go to sleep without spinning until told otherwise.

@@ -293,7 +293,38 @@ static void test_numa(void **state) {
     assert_false(ggml_is_numa());
 }
 
+// Without a pool no more threads are used than there are processors, unless tests ask for the crowd.
+static _Atomic unsigned seen;
+static void note(struct ggml_tensor *dst, const struct ggml_tensor *a, int ith, int nth, void *userdata) {
+    (void) dst, (void) a, (void) ith, (void) userdata;
+    seen |= 1u << nth;
+}
+
+static void test_crowd(void **state) {
+    (void) state;
+    const int n_cpus = team_n_cpus(), n = n_cpus + 3 < 30 ? n_cpus + 3 : 30;
+    struct ggml_cgraph *g = ggml_new_graph(c);
+    ggml_build_forward_expand(g, ggml_map_custom1(c, numbers(64, 64, 1.0f), note, GGML_N_TASKS_MAX, NULL));
+    unsetenv("GGML_OVERSUBSCRIBE");
+    seen = 0;
+    assert_int_equal(compute(g, n, NULL), GGML_STATUS_SUCCESS);
+    assert_int_equal(seen, 1u << (n < n_cpus ? n : n_cpus));
+    setenv("GGML_OVERSUBSCRIBE", "1", 1);
+    seen = 0;
+    assert_int_equal(compute(g, n, NULL), GGML_STATUS_SUCCESS);
+    assert_int_equal(seen, 1u << n);
+    struct ggml_threadpool_params p = ggml_threadpool_params_default(n);
+    struct ggml_threadpool *pool = ggml_threadpool_new(&p);
+    unsetenv("GGML_OVERSUBSCRIBE");
+    seen = 0;
+    assert_int_equal(compute(g, n, pool), GGML_STATUS_SUCCESS);
+    assert_int_equal(seen, 1u << n);
+    ggml_threadpool_free(pool);
+    setenv("GGML_OVERSUBSCRIBE", "1", 1);
+}
+
 int main(void) {
+    setenv("GGML_OVERSUBSCRIBE", "1", 1);
 #define WITH_CONTEXT(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
         WITH_CONTEXT(test_same_bits_for_any_number_of_threads),
@@ -306,6 +337,7 @@ int main(void) {
         WITH_CONTEXT(test_refused),
         WITH_CONTEXT(test_with_ctx),
         WITH_CONTEXT(test_bad_rows),
+        WITH_CONTEXT(test_crowd),
         WITH_CONTEXT(test_reference),
         WITH_CONTEXT(test_numa),
     };

@@ -2,6 +2,7 @@
 // alone are done by member 0, and between two of those nobody waits. The team is woken once per graph, and not at all if
 // no node needs it. Nothing here depends on how many threads there are but the time.
 #include "backend/cpu/cpu.h"
+#include "base/env.h"
 #include "base/global.h"
 #include "kern/isa.h"
 #include "ops/crew.h"
@@ -90,8 +91,20 @@ static void give_team(struct team *t) {
     if (!atomic_compare_exchange_strong(&global.default_team, &none, t)) team_free(t);
 }
 
+// More threads than processors only get into each other's way: the one that others wait for is not running. A pool of the
+// caller's is taken as it is, and tests ask for the crowd, to have as many shares of the work as they say.
+static int useful_threads(int n) {
+    const int n_cpus = team_n_cpus();
+    return n <= n_cpus || env_get("GGML_OVERSUBSCRIBE") ? n : n_cpus;
+}
+
 static void run_on_team(struct run *r, int n) {
     struct ggml_threadpool *pool = r->plan->threadpool;
+    if (!pool) n = useful_threads(n);
+    if (n == 1) {
+        member(0, 1, r);
+        return;
+    }
     struct team *t = pool ? pool->team : take_team(n);
     if (!t) {  // no thread could be made: alone it takes longer, that is all
         member(0, 1, r);
