@@ -3,6 +3,7 @@
 #include "test.h"
 #include "ggml-cpu.h"
 #include "base/half.h"
+#include "ops/op.h"
 
 #include <math.h>
 
@@ -281,9 +282,25 @@ static double rounded(double v, enum ggml_type type) {
     return v;
 }
 
-static T *compute(C *c, int which, const struct maker *m, int n_threads) {
+// The memory plan may let a result lie over a source of the same layout, where the descriptor says so.
+static bool may_lie_over(const T *t, int i_src) {
+    const T *s = t->src[i_src];
+    const struct op *op = op_get(t->op);
+    return !t->view_src && s && s->type == t->type && ggml_are_same_shape(s, t) && ggml_are_same_stride(s, t) &&
+           (op->flags & (OP_INPLACE | OP_INPLACE_WIDE)) && (i_src == 0 || (op->flags & OP_ELEMENTWISE));
+}
+
+static int n_inplace;
+
+// over: the source that the result lies over, -1 for memory of its own.
+static T *compute(C *c, int which, const struct maker *m, int n_threads, int over) {
     seed = 12345u + (uint32_t) which;
     T *t = cases[which].fn(m);
+    if (over >= 0) {
+        if (ggml_is_error(t) || !may_lie_over(t, over)) return NULL;
+        t->data = t->src[over]->data;
+        n_inplace++;
+    }
     if (ggml_is_error(t))
         fail_msg("%s of %s, %s: %s", cases[which].name, ggml_type_name(m->type), layout_names[m->layout], ggml_last_error());
     struct ggml_cgraph *g = ggml_new_graph_custom(c, 64, false);
@@ -306,14 +323,18 @@ static void check(int which, const T *want, const T *got, const struct maker *m,
 static void run_case(int which) {
     C *c0 = ggml_init((struct ggml_init_params){.mem_size = (size_t) 4 << 20});
     const struct maker p = {c0, GGML_TYPE_F32, PLAIN};
-    const T *want = compute(c0, which, &p, 1);
+    const T *want = compute(c0, which, &p, 1, -1);
     static const enum ggml_type types[] = {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16};
     for (int ty = 0; ty < 3; ty++) {
         for (int l = 0; l < N_LAYOUT; l++) {
             C *c = ggml_init((struct ggml_init_params){.mem_size = (size_t) 8 << 20});
             const struct maker m = {c, types[ty], (enum layout) l};
-            check(which, want, compute(c, which, &m, 1), &m, 1);
-            check(which, want, compute(c, which, &m, 3), &m, 3);
+            check(which, want, compute(c, which, &m, 1, -1), &m, 1);
+            check(which, want, compute(c, which, &m, 3, -1), &m, 3);
+            for (int over = 0; over < 2; over++) {
+                const T *got = compute(c, which, &m, 1 + 2 * over, over);
+                if (got) check(which, want, got, &m, 1 + 2 * over);
+            }
             ggml_free(c);
         }
     }
@@ -324,6 +345,7 @@ static void test_all(void **state) {
     (void) state;
     quiet();
     for (int i = 0; i < N_CASE; i++) run_case(i);
+    assert_true(n_inplace > 100);
 }
 
 int main(void) {
