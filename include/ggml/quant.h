@@ -52,8 +52,8 @@ GGML_API bool ggml_quantize_requires_imatrix(enum ggml_type type);
 // round to nearest. Values beyond the range of a format's scale are clamped. Float types take infinities and NaN.
 // Returns the bytes written. Errors: 0, with a sentence that names row and element, for NaN, infinity, bad importance or shape.
 // Thread: any number may work on different rows; results do not depend on how rows are divided.
-GGML_API size_t ggml_quantize_chunk(enum ggml_type type, const float *src, void *dst, int64_t start, int64_t nrows, int64_t n_per_row,
-                                    const float *imatrix);
+GGML_API size_t ggml_quantize_chunk(enum ggml_type type, const float *src, void *dst, int64_t start, int64_t nrows,
+                                    int64_t n_per_row, const float *imatrix);
 
 #ifdef __cplusplus
 }

@@ -43,6 +43,14 @@ static bool check(const void *x, size_t bytes) {
 }
 
 const struct type ISA_SYM(type_bf16) = {
-    .id = GGML_TYPE_BF16, .name = "bf16", .block = 1, .size = 2, .dot_type = GGML_TYPE_BF16,
-    .decode = decode, .encode = encode, .dot = dot, .check = check, .tolerance = 1e-5,
+    .id = GGML_TYPE_BF16,
+    .name = "bf16",
+    .block = 1,
+    .size = 2,
+    .dot_type = GGML_TYPE_BF16,
+    .decode = decode,
+    .encode = encode,
+    .dot = dot,
+    .check = check,
+    .tolerance = 1e-5,
 };

@@ -8,13 +8,14 @@
 
 enum { QK_K = 256 };  // elements of a super-block: the K formats, iq1 to iq4_xs, tq
 
-#define BLOCK(name, bytes, ...)             \
-    struct block_##name {                   \
-        __VA_ARGS__                         \
-    };                                      \
+#define BLOCK(name, bytes, ...)                                                                                             \
+    struct block_##name {                                                                                                   \
+        __VA_ARGS__                                                                                                         \
+    };                                                                                                                      \
     _Static_assert(sizeof(struct block_##name) == (bytes), "block_" #name " must be " #bytes " bytes, as in the files")
 
-// 32 elements, one scale d (and a minimum m); 4- and 5-bit formats: element i in the low nibble of qs[i], i + 16 in its high one.
+// 32 elements, one scale d (and a minimum m); 4- and 5-bit formats: element i in the low nibble of qs[i], i + 16 in its high
+// one.
 BLOCK(q4_0, 18, uint16_t d; uint8_t qs[16];);
 BLOCK(q4_1, 20, uint16_t d; uint16_t m; uint8_t qs[16];);
 BLOCK(q5_0, 22, uint16_t d; uint8_t qh[4]; uint8_t qs[16];);

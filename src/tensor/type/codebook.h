@@ -12,8 +12,8 @@ extern const uint8_t codebook_signs[128];
 // Values of four bits. fp4 holds twice the value of the number.
 extern const int8_t codebook_iq4_nl[16], codebook_fp4[16];
 
-// The same grid as searches read it. An entry's code has 2 (iq1, iq2) or 3 bits per value, the index of its level, first value
-// lowest; entries are in rising order of codes, those with the upper half h are start[h] .. start[h + 1] - 1.
+// The same grid as searches read it. An entry's code has 2 (iq1, iq2) or 3 bits per value, the index of its level, first
+// value lowest; entries are in rising order of codes, those with the upper half h are start[h] .. start[h + 1] - 1.
 struct codebook {
     const uint16_t *codes;
     const uint16_t *start;

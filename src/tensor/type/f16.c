@@ -46,6 +46,14 @@ static bool check(const void *x, size_t bytes) {
 }
 
 const struct type ISA_SYM(type_f16) = {
-    .id = GGML_TYPE_F16, .name = "f16", .block = 1, .size = 2, .dot_type = GGML_TYPE_F16,
-    .decode = decode, .encode = encode, .dot = dot, .check = check, .tolerance = 1e-7,
+    .id = GGML_TYPE_F16,
+    .name = "f16",
+    .block = 1,
+    .size = 2,
+    .dot_type = GGML_TYPE_F16,
+    .decode = decode,
+    .encode = encode,
+    .dot = dot,
+    .check = check,
+    .tolerance = 1e-7,
 };

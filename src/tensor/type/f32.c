@@ -18,6 +18,14 @@ static bool check(const void *x, size_t bytes) {
 }
 
 const struct type ISA_SYM(type_f32) = {
-    .id = GGML_TYPE_F32, .name = "f32", .block = 1, .size = 4, .dot_type = GGML_TYPE_F32,
-    .decode = decode, .encode = encode, .dot = dot, .check = check, .tolerance = 0.0,
+    .id = GGML_TYPE_F32,
+    .name = "f32",
+    .block = 1,
+    .size = 4,
+    .dot_type = GGML_TYPE_F32,
+    .decode = decode,
+    .encode = encode,
+    .dot = dot,
+    .check = check,
+    .tolerance = 0.0,
 };

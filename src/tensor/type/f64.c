@@ -26,6 +26,14 @@ static bool check(const void *x, size_t bytes) {
 }
 
 const struct type ISA_SYM(type_f64) = {
-    .id = GGML_TYPE_F64, .name = "f64", .block = 1, .size = 8, .dot_type = GGML_TYPE_F64,
-    .decode = decode, .encode = encode, .dot = dot, .check = check, .tolerance = 0.0,
+    .id = GGML_TYPE_F64,
+    .name = "f64",
+    .block = 1,
+    .size = 8,
+    .dot_type = GGML_TYPE_F64,
+    .decode = decode,
+    .encode = encode,
+    .dot = dot,
+    .check = check,
+    .tolerance = 0.0,
 };

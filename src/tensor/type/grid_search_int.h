@@ -1,9 +1,10 @@
 // Quantizer of the grid formats: for each group of 8 (or 4) elements an entry of the grid, for each sub-block an odd integer
 // scale, for the block a half d. Minimises sum w (x - decoded)^2.
 //
-// The best entry at a given scale is found exactly: the cost of an entry is a sum over its values, so it is read from four small
-// tables; entries are sorted by their upper halves, and those whose upper half is too dear are skipped together. The scale of a sub-block is found by alternating between entries and least-squares scale from several starts. Then
-// d is chosen, the scales become integers (with their neighbours tried), and d is fitted once more.
+// The best entry at a given scale is found exactly: the cost of an entry is a sum over its values, so it is read from four
+// small tables; entries are sorted by their upper halves, and those whose upper half is too dear are skipped together. The
+// scale of a sub-block is found by alternating between entries and least-squares scale from several starts. Then d is
+// chosen, the scales become integers (with their neighbours tried), and d is fitted once more.
 #pragma once
 
 #include "type/search_int.h"
@@ -15,12 +16,12 @@ struct grid_format {
     int n_value, n_level, bits;  // values per entry, levels, bits of a code per value
     int n_digit;                 // codes of a digit: 16 with two bits per value, 8 with three
     enum grid_signs signs;
-    int n_sub;        // elements per scale
-    int n_delta;      // elements per delta sign; 0: the format has none
-    int top;          // largest scale index; the scale is 2 * index + 1
-    float unit;       // x = d * (2 * index + 1) * unit * (level + delta)
+    int n_sub;    // elements per scale
+    int n_delta;  // elements per delta sign; 0: the format has none
+    int top;      // largest scale index; the scale is 2 * index + 1
+    float unit;   // x = d * (2 * index + 1) * unit * (level + delta)
     float delta;
-    float first, last; // starts of the search: the largest magnitude maps to last .. first times the largest level
+    float first, last;  // starts of the search: the largest magnitude maps to last .. first times the largest level
     int n_start;
 };
 
@@ -30,11 +31,11 @@ struct grid_format {
 
 struct grid_fit {
     float d;
-    uint16_t half;         // d as it is stored
+    uint16_t half;  // d as it is stored
     uint16_t entry[64];
-    uint8_t signs[32];     // per 8 elements; bit set: minus
-    uint8_t minus[32];     // per 8 elements: delta is negative
-    uint8_t sc[16];        // per sub-block: scale index
+    uint8_t signs[32];  // per 8 elements; bit set: minus
+    uint8_t minus[32];  // per 8 elements: delta is negative
+    uint8_t sc[16];     // per sub-block: scale index
 };
 
 // An entry's code falls into four digits of 4 bits (two values of 2 bits) or 3 bits (one value). Costs of all digits, less
@@ -44,7 +45,8 @@ struct digit_costs {
     int cheapest[4];
 };
 
-VEC void digit_costs(const struct grid_format *f, const float *a, const float *w, float s, float delta, struct digit_costs *t) {
+VEC void digit_costs(const struct grid_format *f, const float *a, const float *w, float s, float delta,
+                     struct digit_costs *t) {
     float value[8][8];
     for (int i = 0; i < f->n_value; i++) {
         for (int k = 0; k < 1 << f->bits; k++) {
@@ -62,8 +64,8 @@ VEC void digit_costs(const struct grid_format *f, const float *a, const float *w
     }
 }
 
-// The entry nearest to a at scale s: *entry; gives its cost. Of all upper halves, only those are looked into that could still
-// win with the cheapest lower half; the cheapest upper half comes first.
+// The entry nearest to a at scale s: *entry; gives its cost. Of all upper halves, only those are looked into that could
+// still win with the cheapest lower half; the cheapest upper half comes first.
 VEC float nearest_entry(const struct grid_format *f, const float *a, const float *w, float s, float delta, uint16_t *entry) {
     const struct codebook *b = f->book;
     const int bits = f->bits == 3 ? 3 : 4, mask = f->n_digit - 1;
@@ -92,7 +94,8 @@ VEC float nearest_entry(const struct grid_format *f, const float *a, const float
 }
 
 // Sums of w x L and w L^2 over a group, L = level + delta of each value.
-VEC void group_sums(const struct grid_format *f, const float *a, const float *w, int entry, float delta, float *xl, float *ll) {
+VEC void group_sums(const struct grid_format *f, const float *a, const float *w, int entry, float delta, float *xl,
+                    float *ll) {
     const unsigned code = f->book->codes[entry], mask = (1u << f->bits) - 1;
     for (int i = 0; i < f->n_value; i++) {
         const float l = f->book->levels[code >> (f->bits * i) & mask] + delta;
@@ -102,8 +105,8 @@ VEC void group_sums(const struct grid_format *f, const float *a, const float *w,
 }
 
 // Entries (and delta signs) of n elements at scale s; gives the cost, and the least-squares scale for these entries.
-VEC float fit_at(const struct grid_format *f, const float *a, const float *w, int n, float s, uint16_t *entry, uint8_t *minus,
-                    float *better) {
+VEC float fit_at(const struct grid_format *f, const float *a, const float *w, int n, float s, uint16_t *entry,
+                 uint8_t *minus, float *better) {
     const int step = f->n_delta ? f->n_delta : n, n_value = f->n_value;
     float total = 0.0f, xl = 0.0f, ll = 0.0f;
     for (int i = 0; i < n; i += step) {
@@ -147,7 +150,8 @@ VEC float sub_scale(const struct grid_format *f, const float *a, const float *w,
     return best;
 }
 
-// Signs of 8 elements; what is left are magnitudes, one of them negative where the number of minus signs had to be made even.
+// Signs of 8 elements; what is left are magnitudes, one of them negative where the number of minus signs had to be made
+// even.
 static uint8_t take_signs(enum grid_signs kind, const float *w, float *a) {
     unsigned signs = 0, n = 0;
     for (int i = 0; i < 8; i++) {

@@ -31,6 +31,15 @@ static bool check(const void *x, size_t bytes) {
 }
 
 const struct type ISA_SYM(type_i16) = {
-    .id = GGML_TYPE_I16, .name = "i16", .block = 1, .size = 2, .dot_type = GGML_TYPE_I16,
-    .decode = decode, .encode = encode, .quantize = NULL, .dot = dot, .check = check, .tolerance = INFINITY,
+    .id = GGML_TYPE_I16,
+    .name = "i16",
+    .block = 1,
+    .size = 2,
+    .dot_type = GGML_TYPE_I16,
+    .decode = decode,
+    .encode = encode,
+    .quantize = NULL,
+    .dot = dot,
+    .check = check,
+    .tolerance = INFINITY,
 };

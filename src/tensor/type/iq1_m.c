@@ -1,7 +1,8 @@
 // iq1_m: 256 elements, 1.75 bits each. Per 8 elements 11 bits of grid entry (that of iq1_s; the low 8 bits in qs, three in
 // qh) and the sign of a shift by 1/8 (the nibble's fourth bit in qh), per 16 a scale of 3 bits; four 16-bit words of scales
 // hold four each, and in their top nibbles the half d: x = d * (2 scale + 1) * (entry +- 1/8).
-#define GBLOCK iq1_m
+#define GNAME iq1_m
+#define GBLOCK struct block_iq1_m
 #define GUNIT 0.125f
 #include "type/grid_int.h"
 
@@ -25,8 +26,17 @@ static inline void unpack(const struct block_iq1_m *b, int8_t *q, int8_t *sc) {
 
 #ifdef ISA_IS_scalar
 static const struct grid_format format = {
-    .book = &codebook_search_iq1, GRID_OF_8, .signs = GRID_SIGNS_NONE, .n_sub = 16, .n_delta = 8, .delta = 0.125f,
-    .top = 7, .unit = 1.0f, .first = 0.7f, .last = 0.45f, .n_start = 2,
+    .book = &codebook_search_iq1,
+    GRID_OF_8,
+    .signs = GRID_SIGNS_NONE,
+    .n_sub = 16,
+    .n_delta = 8,
+    .delta = 0.125f,
+    .top = 7,
+    .unit = 1.0f,
+    .first = 0.7f,
+    .last = 0.45f,
+    .n_start = 2,
 };
 
 static void pack(const struct grid_fit *f, struct block_iq1_m *b) {

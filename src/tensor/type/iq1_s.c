@@ -1,7 +1,8 @@
 // iq1_s: 256 elements, 1.56 bits each. Per 8 elements 11 bits of grid entry (2048 entries of -1, 0, 1; the low 8 bits in qs,
 // three in qh), per 32 a scale of 3 bits and the sign of a shift by 1/8: x = d * (2 scale + 1) * (entry +- 1/8).
 // Unpacked as eight times that: 8 * entry +- 1.
-#define GBLOCK iq1_s
+#define GNAME iq1_s
+#define GBLOCK struct block_iq1_s
 #define GUNIT 0.125f
 #include "type/grid_int.h"
 
@@ -21,8 +22,17 @@ static inline void unpack(const struct block_iq1_s *b, int8_t *q, int8_t *sc) {
 
 #ifdef ISA_IS_scalar
 static const struct grid_format format = {
-    .book = &codebook_search_iq1, GRID_OF_8, .signs = GRID_SIGNS_NONE, .n_sub = 32, .n_delta = 32, .delta = 0.125f,
-    .top = 7, .unit = 1.0f, .first = 0.7f, .last = 0.45f, .n_start = 2,
+    .book = &codebook_search_iq1,
+    GRID_OF_8,
+    .signs = GRID_SIGNS_NONE,
+    .n_sub = 32,
+    .n_delta = 32,
+    .delta = 0.125f,
+    .top = 7,
+    .unit = 1.0f,
+    .first = 0.7f,
+    .last = 0.45f,
+    .n_start = 2,
 };
 
 static void pack(const struct grid_fit *f, struct block_iq1_s *b) {

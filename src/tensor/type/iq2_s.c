@@ -1,6 +1,7 @@
 // iq2_s: 256 elements, 2.56 bits each. Per 8 elements 10 bits of grid entry (1024 entries; the low 8 bits in qs[0..31], two
 // bits in qh) and 8 signs (qs[32..63]), per 16 a scale of 4 bits: x = d * (2 scale + 1) / 8 * q.
-#define GBLOCK iq2_s
+#define GNAME iq2_s
+#define GBLOCK struct block_iq2_s
 #define GUNIT 0.125f
 #include "type/grid_int.h"
 
@@ -16,8 +17,15 @@ static inline void unpack(const struct block_iq2_s *b, int8_t *q, int8_t *sc) {
 
 #ifdef ISA_IS_scalar
 static const struct grid_format format = {
-    .book = &codebook_search_iq2_s, GRID_OF_8, .signs = GRID_SIGNS_FREE, .n_sub = 16,
-    .top = 15, .unit = GUNIT, .first = 1.0f, .last = 0.75f, .n_start = 2,
+    .book = &codebook_search_iq2_s,
+    GRID_OF_8,
+    .signs = GRID_SIGNS_FREE,
+    .n_sub = 16,
+    .top = 15,
+    .unit = GUNIT,
+    .first = 1.0f,
+    .last = 0.75f,
+    .n_start = 2,
 };
 
 static void pack(const struct grid_fit *f, struct block_iq2_s *b) {

@@ -1,6 +1,7 @@
-// iq2_xs: 256 elements, 2.31 bits each. Per 8 elements 9 bits of grid entry (512 entries) and 7 signs (the eighth makes their
-// number even), per 16 a scale of 4 bits: x = d * (2 scale + 1) / 8 * q.
-#define GBLOCK iq2_xs
+// iq2_xs: 256 elements, 2.31 bits each. Per 8 elements 9 bits of grid entry (512 entries) and 7 signs (the eighth makes
+// their number even), per 16 a scale of 4 bits: x = d * (2 scale + 1) / 8 * q.
+#define GNAME iq2_xs
+#define GBLOCK struct block_iq2_xs
 #define GUNIT 0.125f
 #include "type/grid_int.h"
 
@@ -13,8 +14,15 @@ static inline void unpack(const struct block_iq2_xs *b, int8_t *q, int8_t *sc) {
 
 #ifdef ISA_IS_scalar
 static const struct grid_format format = {
-    .book = &codebook_search_iq2_xs, GRID_OF_8, .signs = GRID_SIGNS_EVEN, .n_sub = 16,
-    .top = 15, .unit = GUNIT, .first = 1.0f, .last = 0.75f, .n_start = 2,
+    .book = &codebook_search_iq2_xs,
+    GRID_OF_8,
+    .signs = GRID_SIGNS_EVEN,
+    .n_sub = 16,
+    .top = 15,
+    .unit = GUNIT,
+    .first = 1.0f,
+    .last = 0.75f,
+    .n_start = 2,
 };
 
 static void pack(const struct grid_fit *f, struct block_iq2_xs *b) {
@@ -25,6 +33,5 @@ static void pack(const struct grid_fit *f, struct block_iq2_xs *b) {
 GRID_ROWS(iq2_xs)
 #endif
 
-const struct type ISA_SYM(type_iq2_xs) = {
-    GRID_TYPE(IQ2_XS, iq2_xs, .needs_imatrix = true, .tolerance = 0.094) GRID_ENCODERS
-};
+const struct type ISA_SYM(type_iq2_xs) = {GRID_TYPE(IQ2_XS, iq2_xs, .needs_imatrix = true, .tolerance = 0.094)
+                                              GRID_ENCODERS};

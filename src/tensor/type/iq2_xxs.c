@@ -1,6 +1,8 @@
-// iq2_xxs: 256 elements, 2.06 bits each. Per 32 elements four grid entries (256 entries of 8 magnitudes, one byte each), then
-// a word with four times 7 signs (the eighth makes their number even) and a scale of 4 bits: x = d * (2 scale + 1) / 8 * q.
-#define GBLOCK iq2_xxs
+// iq2_xxs: 256 elements, 2.06 bits each. Per 32 elements four grid entries (256 entries of 8 magnitudes, one byte each),
+// then a word with four times 7 signs (the eighth makes their number even) and a scale of 4 bits: x = d * (2 scale + 1) / 8
+// * q.
+#define GNAME iq2_xxs
+#define GBLOCK struct block_iq2_xxs
 #define GUNIT 0.125f
 #include "type/grid_int.h"
 
@@ -20,8 +22,15 @@ static inline void unpack(const struct block_iq2_xxs *b, int8_t *q, int8_t *sc) 
 
 #ifdef ISA_IS_scalar
 static const struct grid_format format = {
-    .book = &codebook_search_iq2_xxs, GRID_OF_8, .signs = GRID_SIGNS_EVEN, .n_sub = 32,
-    .top = 15, .unit = GUNIT, .first = 1.0f, .last = 0.75f, .n_start = 2,
+    .book = &codebook_search_iq2_xxs,
+    GRID_OF_8,
+    .signs = GRID_SIGNS_EVEN,
+    .n_sub = 32,
+    .top = 15,
+    .unit = GUNIT,
+    .first = 1.0f,
+    .last = 0.75f,
+    .n_start = 2,
 };
 
 static void pack(const struct grid_fit *f, struct block_iq2_xxs *b) {
@@ -40,6 +49,5 @@ static void pack(const struct grid_fit *f, struct block_iq2_xxs *b) {
 GRID_ROWS(iq2_xxs)
 #endif
 
-const struct type ISA_SYM(type_iq2_xxs) = {
-    GRID_TYPE(IQ2_XXS, iq2_xxs, .needs_imatrix = true, .tolerance = 0.128) GRID_ENCODERS
-};
+const struct type ISA_SYM(type_iq2_xxs) = {GRID_TYPE(IQ2_XXS, iq2_xxs, .needs_imatrix = true, .tolerance = 0.128)
+                                               GRID_ENCODERS};

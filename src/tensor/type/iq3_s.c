@@ -1,6 +1,7 @@
 // iq3_s: 256 elements, 3.44 bits each. Per 4 elements 9 bits of grid entry (512 entries of 4 magnitudes; the ninth bits in
 // qh), per 8 elements 8 signs, per 32 a scale of 4 bits: x = d * (2 scale + 1) * q.
-#define GBLOCK iq3_s
+#define GNAME iq3_s
+#define GBLOCK struct block_iq3_s
 #define GUNIT 1.0f
 #include "type/grid_int.h"
 
@@ -19,8 +20,15 @@ static inline void unpack(const struct block_iq3_s *b, int8_t *q, int8_t *sc) {
 
 #ifdef ISA_IS_scalar
 static const struct grid_format format = {
-    .book = &codebook_search_iq3_s, GRID_OF_4, .signs = GRID_SIGNS_FREE, .n_sub = 32,
-    .top = 15, .unit = GUNIT, .first = 1.05f, .last = 0.75f, .n_start = 3,
+    .book = &codebook_search_iq3_s,
+    GRID_OF_4,
+    .signs = GRID_SIGNS_FREE,
+    .n_sub = 32,
+    .top = 15,
+    .unit = GUNIT,
+    .first = 1.05f,
+    .last = 0.75f,
+    .n_start = 3,
 };
 
 static void pack(const struct grid_fit *f, struct block_iq3_s *b) {

@@ -1,7 +1,8 @@
-// iq3_xxs: 256 elements, 3.06 bits each. Per 4 elements a byte of grid entry (256 entries of 4 magnitudes) in qs[0..63]; then
-// per 32 elements a word with four times 7 signs (the eighth makes their number even) and a scale of 4 bits:
-// x = d * (2 scale + 1) / 4 * q.
-#define GBLOCK iq3_xxs
+// iq3_xxs: 256 elements, 3.06 bits each. Per 4 elements a byte of grid entry (256 entries of 4 magnitudes) in qs[0..63];
+// then per 32 elements a word with four times 7 signs (the eighth makes their number even) and a scale of 4 bits: x = d * (2
+// scale + 1) / 4 * q.
+#define GNAME iq3_xxs
+#define GBLOCK struct block_iq3_xxs
 #define GUNIT 0.25f
 #include "type/grid_int.h"
 
@@ -22,8 +23,15 @@ static inline void unpack(const struct block_iq3_xxs *b, int8_t *q, int8_t *sc) 
 
 #ifdef ISA_IS_scalar
 static const struct grid_format format = {
-    .book = &codebook_search_iq3_xxs, GRID_OF_4, .signs = GRID_SIGNS_EVEN, .n_sub = 32,
-    .top = 15, .unit = GUNIT, .first = 1.05f, .last = 0.75f, .n_start = 3,
+    .book = &codebook_search_iq3_xxs,
+    GRID_OF_4,
+    .signs = GRID_SIGNS_EVEN,
+    .n_sub = 32,
+    .top = 15,
+    .unit = GUNIT,
+    .first = 1.05f,
+    .last = 0.75f,
+    .n_start = 3,
 };
 
 static void pack(const struct grid_fit *f, struct block_iq3_xxs *b) {

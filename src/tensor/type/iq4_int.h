@@ -7,7 +7,8 @@
 // Halfway between neighbouring values, and the steps between them.
 static const float iq4_above[15] = {-115.5f, -93.5f, -74.0f, -57.0f, -42.0f, -28.5f, -16.0f, -4.5f,
                                     7.0f,    19.0f,  31.5f,  45.5f,  61.0f,  79.0f,  101.0f};
-static const float iq4_step[15] = {23.0f, 21.0f, 18.0f, 16.0f, 14.0f, 13.0f, 12.0f, 11.0f, 12.0f, 12.0f, 13.0f, 15.0f, 16.0f, 20.0f, 24.0f};
+static const float iq4_step[15] = {23.0f, 21.0f, 18.0f, 16.0f, 14.0f, 13.0f, 12.0f, 11.0f,
+                                   12.0f, 12.0f, 13.0f, 15.0f, 16.0f, 20.0f, 24.0f};
 
 // The nearest of the 16 values.
 VEC f32x8 iq4_nearest(f32x8 v) {

@@ -40,5 +40,7 @@ TYPE_DOT(iq4_nl, 32, q8_0, 1)
 TYPE_CHECK(iq4_nl)
 
 const struct type ISA_SYM(type_iq4_nl) = {
-    TYPE_QUANTIZED(IQ4_NL, iq4_nl, 32), .dot_type = GGML_TYPE_Q8_0, .tolerance = 4.6e-3,
+    TYPE_QUANTIZED(IQ4_NL, iq4_nl, 32),
+    .dot_type = GGML_TYPE_Q8_0,
+    .tolerance = 4.6e-3,
 };

@@ -92,5 +92,7 @@ TYPE_DOT(iq4_xs, 256, q8_K, 1)
 TYPE_CHECK(iq4_xs)
 
 const struct type ISA_SYM(type_iq4_xs) = {
-    TYPE_QUANTIZED(IQ4_XS, iq4_xs, 256), .dot_type = GGML_TYPE_Q8_K, .tolerance = 4.8e-3,
+    TYPE_QUANTIZED(IQ4_XS, iq4_xs, 256),
+    .dot_type = GGML_TYPE_Q8_K,
+    .tolerance = 4.8e-3,
 };

@@ -49,9 +49,9 @@ VEC void sub_block_affine(const float *x, const float *w, int n, float hi, float
 // are fitted to what came out, and the integers are chosen once more.
 
 struct affine_super {
-    int n_sub, n;    // sub-blocks and elements in each
-    int top;         // scales and minima are integers of 0 .. top
-    float hi;        // values are integers of 0 .. hi
+    int n_sub, n;  // sub-blocks and elements in each
+    int top;       // scales and minima are integers of 0 .. top
+    float hi;      // values are integers of 0 .. hi
 };
 
 // Integers around (f / d, m / dmin) with the least error; gives it.
@@ -82,8 +82,8 @@ VEC float affine_choose(const struct affine_super *k, const float *x, const floa
 }
 
 // Least-squares d and dmin for values q, scales sc and minima mn of a super-block. Left alone where that has no answer.
-static inline void affine_fit(const struct affine_super *k, const float *x, const float *w, const int8_t *q, const uint8_t *sc,
-                              const uint8_t *mn, float *d, float *dmin) {
+static inline void affine_fit(const struct affine_super *k, const float *x, const float *w, const int8_t *q,
+                              const uint8_t *sc, const uint8_t *mn, float *d, float *dmin) {
     float pp = 0.0f, pr = 0.0f, rr = 0.0f, xp = 0.0f, xr = 0.0f;
     for (int j = 0; j < k->n_sub; j++) {
         const float s = sc[j], m = mn[j];
@@ -137,9 +137,9 @@ VEC void affine_super(const struct affine_super *k, const float *x, const float 
 
 struct signed_super {
     int n_sub, n;
-    int n_round;     // 2: d is fitted after the first; 1: it is not
-    int top;         // scales are integers of -top .. top - 1
-    float lo, hi;    // values are integers of lo .. hi
+    int n_round;   // 2: d is fitted after the first; 1: it is not
+    int top;       // scales are integers of -top .. top - 1
+    float lo, hi;  // values are integers of lo .. hi
 };
 
 VEC void signed_choose(const struct signed_super *k, const float *x, const float *w, float d, float f, int8_t *sc) {

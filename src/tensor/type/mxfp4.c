@@ -70,5 +70,7 @@ TYPE_DOT(mxfp4, 32, q8_0, 1)
 TYPE_CHECK(mxfp4)
 
 const struct type ISA_SYM(type_mxfp4) = {
-    TYPE_QUANTIZED(MXFP4, mxfp4, 32), .dot_type = GGML_TYPE_Q8_0, .tolerance = 0.024,
+    TYPE_QUANTIZED(MXFP4, mxfp4, 32),
+    .dot_type = GGML_TYPE_Q8_0,
+    .tolerance = 0.024,
 };

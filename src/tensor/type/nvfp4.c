@@ -84,5 +84,7 @@ TYPE_DOT(nvfp4, 64, q8_0, 2)
 TYPE_CHECK(nvfp4)
 
 const struct type ISA_SYM(type_nvfp4) = {
-    TYPE_QUANTIZED(NVFP4, nvfp4, 64), .dot_type = GGML_TYPE_Q8_0, .tolerance = 0.012,
+    TYPE_QUANTIZED(NVFP4, nvfp4, 64),
+    .dot_type = GGML_TYPE_Q8_0,
+    .tolerance = 0.012,
 };

@@ -52,5 +52,7 @@ TYPE_DOT(q1_0, 128, q8_0, 4)
 TYPE_CHECK(q1_0)
 
 const struct type ISA_SYM(type_q1_0) = {
-    TYPE_QUANTIZED(Q1_0, q1_0, 128), .dot_type = GGML_TYPE_Q8_0, .tolerance = 0.28,
+    TYPE_QUANTIZED(Q1_0, q1_0, 128),
+    .dot_type = GGML_TYPE_Q8_0,
+    .tolerance = 0.28,
 };

@@ -61,5 +61,7 @@ TYPE_DOT(q2_0, 64, q8_0, 2)
 TYPE_CHECK(q2_0)
 
 const struct type ISA_SYM(type_q2_0) = {
-    TYPE_QUANTIZED(Q2_0, q2_0, 64), .dot_type = GGML_TYPE_Q8_0, .tolerance = 0.27,
+    TYPE_QUANTIZED(Q2_0, q2_0, 64),
+    .dot_type = GGML_TYPE_Q8_0,
+    .tolerance = 0.27,
 };

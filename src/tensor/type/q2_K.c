@@ -11,8 +11,7 @@ static inline void unpack(const struct block_q2_K *b, int8_t *restrict q) {
 static inline void pack(const int8_t *restrict q, struct block_q2_K *b) {
     for (int h = 0; h < 2; h++) {
         const int8_t *p = q + 128 * h;
-        for (int i = 0; i < 32; i++)
-            b->qs[32 * h + i] = (uint8_t) (p[i] | p[i + 32] << 2 | p[i + 64] << 4 | p[i + 96] << 6);
+        for (int i = 0; i < 32; i++) b->qs[32 * h + i] = (uint8_t) (p[i] | p[i + 32] << 2 | p[i + 64] << 4 | p[i + 96] << 6);
     }
 }
 
@@ -65,5 +64,7 @@ TYPE_DOT(q2_K, 256, q8_K, 1)
 TYPE_CHECK(q2_K)
 
 const struct type ISA_SYM(type_q2_K) = {
-    TYPE_QUANTIZED(Q2_K, q2_K, 256), .dot_type = GGML_TYPE_Q8_K, .tolerance = 0.07,
+    TYPE_QUANTIZED(Q2_K, q2_K, 256),
+    .dot_type = GGML_TYPE_Q8_K,
+    .tolerance = 0.07,
 };

@@ -1,5 +1,5 @@
-// q3_K: 256 elements of 3 bits, x = d * (scale - 32) * (q - 4), a 6-bit scale for each 16 elements. The low two bits of q lie
-// as in q2_K; the third bit of element i of the j-th 32 elements is bit j of hmask[i].
+// q3_K: 256 elements of 3 bits, x = d * (scale - 32) * (q - 4), a 6-bit scale for each 16 elements. The low two bits of q
+// lie as in q2_K; the third bit of element i of the j-th 32 elements is bit j of hmask[i].
 #include "type/kquant_int.h"
 
 // Values -4 .. 3.
@@ -90,5 +90,7 @@ TYPE_DOT(q3_K, 256, q8_K, 1)
 TYPE_CHECK(q3_K)
 
 const struct type ISA_SYM(type_q3_K) = {
-    TYPE_QUANTIZED(Q3_K, q3_K, 256), .dot_type = GGML_TYPE_Q8_K, .tolerance = 0.02,
+    TYPE_QUANTIZED(Q3_K, q3_K, 256),
+    .dot_type = GGML_TYPE_Q8_K,
+    .tolerance = 0.02,
 };

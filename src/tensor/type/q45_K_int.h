@@ -1,11 +1,8 @@
 // The common body of q4_K and q5_K, which differ in how values are packed. The including file defines unpack, pack,
-// KBLOCK (name), KTOP (largest value) and KREACH (how far around the plain scale the search looks).
+// KNAME, KBLOCK, KTOP (largest value) and KREACH (how far around the plain scale the search looks).
 #pragma once
 
-#define KSTRUCT_(name) struct block_##name
-#define KSTRUCT(name) KSTRUCT_(name)
-
-static inline void decode_block(const KSTRUCT(KBLOCK) *b, float *y) {
+static inline void decode_block(const KBLOCK *b, float *y) {
     int8_t q[256];
     uint8_t sc[8], mn[8];
     unpack(b, q);
@@ -14,7 +11,7 @@ static inline void decode_block(const KSTRUCT(KBLOCK) *b, float *y) {
     for (int j = 0; j < 8; j++) scale_min_32(q + 32 * j, d * (float) sc[j], dmin * (float) mn[j], y + 32 * j);
 }
 
-static inline float dot_block(const KSTRUCT(KBLOCK) *a, const struct block_q8_K *b) {
+static inline float dot_block(const KBLOCK *a, const struct block_q8_K *b) {
     int8_t q[256];
     uint8_t sc[8], mn[8];
     unpack(a, q);
@@ -25,9 +22,9 @@ static inline float dot_block(const KSTRUCT(KBLOCK) *a, const struct block_q8_K 
     return (f16_to_f32(a->d) * b->d) * (float) s - (f16_to_f32(a->dmin) * b->d) * (float) m;
 }
 
-static inline bool check_block(const KSTRUCT(KBLOCK) *b) { return half_finite(b->d) && half_finite(b->dmin); }
+static inline bool check_block(const KBLOCK *b) { return half_finite(b->d) && half_finite(b->dmin); }
 
-static inline void quantize_block(const float *x, const float *importance, KSTRUCT(KBLOCK) *b) {
+static inline void quantize_block(const float *x, const float *importance, KBLOCK *b) {
     float xn[256], w[256], f[8], m[8];
     int8_t q[256];
     uint8_t sc[8], mn[8];
@@ -45,12 +42,12 @@ static inline void quantize_block(const float *x, const float *importance, KSTRU
     pack(q, b);
 }
 
-static inline void encode_block(const float *x, KSTRUCT(KBLOCK) *b) { quantize_block(x, NULL, b); }
+static inline void encode_block(const float *x, KBLOCK *b) { quantize_block(x, NULL, b); }
 
-#define KROWS(name)           \
-    TYPE_DECODE(name, 256)    \
-    TYPE_ENCODE(name, 256)    \
-    TYPE_QUANTIZE(name, 256)  \
-    TYPE_DOT(name, 256, q8_K, 1) \
+#define KROWS(name)                                                                                                         \
+    TYPE_DECODE(name, 256)                                                                                                  \
+    TYPE_ENCODE(name, 256)                                                                                                  \
+    TYPE_QUANTIZE(name, 256)                                                                                                \
+    TYPE_DOT(name, 256, q8_K, 1)                                                                                            \
     TYPE_CHECK(name)
-KROWS(KBLOCK)
+KROWS(KNAME)

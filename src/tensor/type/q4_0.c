@@ -63,5 +63,7 @@ TYPE_DOT(q4_0, 32, q8_0, 1)
 TYPE_CHECK(q4_0)
 
 const struct type ISA_SYM(type_q4_0) = {
-    TYPE_QUANTIZED(Q4_0, q4_0, 32), .dot_type = GGML_TYPE_Q8_0, .tolerance = 6e-3,
+    TYPE_QUANTIZED(Q4_0, q4_0, 32),
+    .dot_type = GGML_TYPE_Q8_0,
+    .tolerance = 6e-3,
 };

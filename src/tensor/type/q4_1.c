@@ -69,5 +69,7 @@ TYPE_DOT(q4_1, 32, q8_1, 1)
 TYPE_CHECK(q4_1)
 
 const struct type ISA_SYM(type_q4_1) = {
-    TYPE_QUANTIZED(Q4_1, q4_1, 32), .dot_type = GGML_TYPE_Q8_1, .tolerance = 5e-3,
+    TYPE_QUANTIZED(Q4_1, q4_1, 32),
+    .dot_type = GGML_TYPE_Q8_1,
+    .tolerance = 5e-3,
 };

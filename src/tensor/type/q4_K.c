@@ -16,11 +16,14 @@ static inline void pack(const int8_t *restrict q, struct block_q4_K *b) {
         for (int i = 0; i < 32; i++) b->qs[32 * j + i] = (uint8_t) (q[64 * j + i] | q[64 * j + 32 + i] << 4);
 }
 
-#define KBLOCK q4_K
+#define KNAME q4_K
+#define KBLOCK struct block_q4_K
 #define KTOP 15
 #define KREACH 0.14f
 #include "type/q45_K_int.h"
 
 const struct type ISA_SYM(type_q4_K) = {
-    TYPE_QUANTIZED(Q4_K, q4_K, 256), .dot_type = GGML_TYPE_Q8_K, .tolerance = 5e-3,
+    TYPE_QUANTIZED(Q4_K, q4_K, 256),
+    .dot_type = GGML_TYPE_Q8_K,
+    .tolerance = 5e-3,
 };

@@ -59,5 +59,7 @@ TYPE_DOT(q5_0, 32, q8_0, 1)
 TYPE_CHECK(q5_0)
 
 const struct type ISA_SYM(type_q5_0) = {
-    TYPE_QUANTIZED(Q5_0, q5_0, 32), .dot_type = GGML_TYPE_Q8_0, .tolerance = 1.5e-3,
+    TYPE_QUANTIZED(Q5_0, q5_0, 32),
+    .dot_type = GGML_TYPE_Q8_0,
+    .tolerance = 1.5e-3,
 };

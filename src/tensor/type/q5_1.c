@@ -61,5 +61,7 @@ TYPE_DOT(q5_1, 32, q8_1, 1)
 TYPE_CHECK(q5_1)
 
 const struct type ISA_SYM(type_q5_1) = {
-    TYPE_QUANTIZED(Q5_1, q5_1, 32), .dot_type = GGML_TYPE_Q8_1, .tolerance = 1.3e-3,
+    TYPE_QUANTIZED(Q5_1, q5_1, 32),
+    .dot_type = GGML_TYPE_Q8_1,
+    .tolerance = 1.3e-3,
 };

@@ -22,11 +22,14 @@ static inline void pack(const int8_t *restrict q, struct block_q5_K *b) {
     }
 }
 
-#define KBLOCK q5_K
+#define KNAME q5_K
+#define KBLOCK struct block_q5_K
 #define KTOP 31
 #define KREACH 0.08f
 #include "type/q45_K_int.h"
 
 const struct type ISA_SYM(type_q5_K) = {
-    TYPE_QUANTIZED(Q5_K, q5_K, 256), .dot_type = GGML_TYPE_Q8_K, .tolerance = 1.3e-3,
+    TYPE_QUANTIZED(Q5_K, q5_K, 256),
+    .dot_type = GGML_TYPE_Q8_K,
+    .tolerance = 1.3e-3,
 };

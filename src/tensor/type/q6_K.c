@@ -70,5 +70,7 @@ TYPE_DOT(q6_K, 256, q8_K, 1)
 TYPE_CHECK(q6_K)
 
 const struct type ISA_SYM(type_q6_K) = {
-    TYPE_QUANTIZED(Q6_K, q6_K, 256), .dot_type = GGML_TYPE_Q8_K, .tolerance = 3e-4,
+    TYPE_QUANTIZED(Q6_K, q6_K, 256),
+    .dot_type = GGML_TYPE_Q8_K,
+    .tolerance = 3e-4,
 };

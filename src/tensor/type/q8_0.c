@@ -30,5 +30,7 @@ static inline void quantize_block(const float *x, const float *w, struct block_q
 TYPE_QUANTIZE(q8_0, 32)
 
 const struct type ISA_SYM(type_q8_0) = {
-    TYPE_QUANTIZED(Q8_0, q8_0, 32), .dot_type = GGML_TYPE_Q8_0, .tolerance = 2e-5,
+    TYPE_QUANTIZED(Q8_0, q8_0, 32),
+    .dot_type = GGML_TYPE_Q8_0,
+    .tolerance = 2e-5,
 };

@@ -31,5 +31,7 @@ TYPE_DOT(q8_1, 32, q8_1, 1)
 TYPE_CHECK(q8_1)
 
 const struct type ISA_SYM(type_q8_1) = {
-    TYPE_QUANTIZED(Q8_1, q8_1, 32), .dot_type = GGML_TYPE_Q8_1, .tolerance = 2e-5,
+    TYPE_QUANTIZED(Q8_1, q8_1, 32),
+    .dot_type = GGML_TYPE_Q8_1,
+    .tolerance = 2e-5,
 };

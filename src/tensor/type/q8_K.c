@@ -38,5 +38,7 @@ TYPE_DOT(q8_K, 256, q8_K, 1)
 TYPE_CHECK(q8_K)
 
 const struct type ISA_SYM(type_q8_K) = {
-    TYPE_QUANTIZED(Q8_K, q8_K, 256), .dot_type = GGML_TYPE_Q8_K, .tolerance = 3e-5,
+    TYPE_QUANTIZED(Q8_K, q8_K, 256),
+    .dot_type = GGML_TYPE_Q8_K,
+    .tolerance = 3e-5,
 };

@@ -54,13 +54,14 @@ size_t ggml_row_size(enum ggml_type type, int64_t ne) {
     const struct type *t = known(type);
     if (!t) return 0;
     if (ne < 0 || ne % t->block != 0) {
-        (void) err_set(ERR_INVALID, "a row of %" PRId64 " elements can't be of type %s: it has to be a multiple of %" PRId64, ne,
-                       t->name, t->block);
+        (void) err_set(ERR_INVALID, "a row of %" PRId64 " elements can't be of type %s: it has to be a multiple of %" PRId64,
+                       ne, t->name, t->block);
         return 0;
     }
     size_t bytes;
     if (__builtin_mul_overflow((size_t) (ne / t->block), t->size, &bytes)) {
-        (void) err_set(ERR_INVALID, "a row of %" PRId64 " elements of type %s has more bytes than can be addressed", ne, t->name);
+        (void) err_set(ERR_INVALID, "a row of %" PRId64 " elements of type %s has more bytes than can be addressed", ne,
+                       t->name);
         return 0;
     }
     return bytes;
@@ -107,7 +108,7 @@ enum ggml_type ggml_ftype_to_ggml_type(enum ggml_ftype ftype) {
         [GGML_FTYPE_MOSTLY_Q2_0] = 1 + GGML_TYPE_Q2_0,
     };
     const size_t i = (size_t) ftype;
-    if (ftype >= 0 && i < sizeof(types) && types[i]) return (enum ggml_type) (types[i] - 1);
+    if (ftype >= 0 && i < sizeof(types) && types[i]) return (enum ggml_type)(types[i] - 1);
     (void) err_set(ERR_INVALID, "file type %d stands for no single element type", (int) ftype);
     return GGML_TYPE_COUNT;
 }
@@ -147,16 +148,19 @@ static enum err chunk_check(const struct type *t, int64_t start, int64_t nrows, 
     if (!t->quantized && t->tolerance == INFINITY)
         return err_set(ERR_INVALID, "floats can't be quantized to the integer type %s", t->name);
     if (nrows < 0 || n_per_row <= 0 || n_per_row % t->block != 0)
-        return err_set(ERR_INVALID, "%" PRId64 " rows of %" PRId64 " elements can't be quantized to %s: rows have to be a multiple of %"
-                       PRId64, nrows, n_per_row, t->name, t->block);
+        return err_set(ERR_INVALID,
+                       "%" PRId64 " rows of %" PRId64
+                       " elements can't be quantized to %s: rows have to be a multiple of %" PRId64,
+                       nrows, n_per_row, t->name, t->block);
     if (start < 0 || start % n_per_row != 0)
-        return err_set(ERR_INVALID, "quantization to %s can't start at element %" PRId64 ": rows have %" PRId64 " elements", t->name,
-                       start, n_per_row);
+        return err_set(ERR_INVALID, "quantization to %s can't start at element %" PRId64 ": rows have %" PRId64 " elements",
+                       t->name, start, n_per_row);
     if (!imatrix && t->needs_imatrix)
         return err_set(ERR_INVALID, "quantization to %s needs importance weights: give an imatrix", t->name);
     for (int64_t i = 0; imatrix && i < n_per_row; i++)
         if (!(imatrix[i] >= 0.0f && isfinite(imatrix[i])))
-            return err_set(ERR_INVALID, "importance weight %" PRId64 " of %" PRId64 " is %g: it has to be finite and not negative", i,
+            return err_set(ERR_INVALID,
+                           "importance weight %" PRId64 " of %" PRId64 " is %g: it has to be finite and not negative", i,
                            n_per_row, (double) imatrix[i]);
     return ERR_OK;
 }
@@ -176,8 +180,10 @@ size_t ggml_quantize_chunk(enum ggml_type type, const float *src, void *dst, int
                            first_row + r, (double) x[bad]);
             return 0;
         }
-        if (t->quantize) t->quantize(x, out, 1, n_per_row, imatrix);
-        else t->encode(x, out, n_per_row);
+        if (t->quantize)
+            t->quantize(x, out, 1, n_per_row, imatrix);
+        else
+            t->encode(x, out, n_per_row);
     }
     return (size_t) nrows * row_bytes;
 }

@@ -32,10 +32,10 @@ static const struct type *const source[N_LEVEL][GGML_TYPE_COUNT] = {
 
 // ggml_vec_dot_t carries no type, so each type needs a function of its own. One product per call: nrc above 1 is for
 // kernels that announce it in nrows, none here does; bs, bx and by matter only there.
-#define TYPE(ID, name)                                                                                                  \
-    static void vec_dot_##name(int n, float *s, size_t bs, const void *x, size_t bx, const void *y, size_t by, int nrc) { \
-        (void) bs, (void) bx, (void) by, (void) nrc;                                                                    \
-        type_get(GGML_TYPE_##ID)->dot(n, s, x, y);                                                                      \
+#define TYPE(ID, name)                                                                                                      \
+    static void vec_dot_##name(int n, float *s, size_t bs, const void *x, size_t bx, const void *y, size_t by, int nrc) {   \
+        (void) bs, (void) bx, (void) by, (void) nrc;                                                                        \
+        type_get(GGML_TYPE_##ID)->dot(n, s, x, y);                                                                          \
     }
 #include "type/type.def"
 #undef TYPE

@@ -1,17 +1,15 @@
-// The common body of tq1_0 and tq2_0, which differ in how digits are packed. The including file defines unpack, pack, TBLOCK.
+// The common body of tq1_0 and tq2_0, which differ in how digits are packed. The including file defines unpack, pack,
+// TBLOCK.
 #pragma once
 
-#define TSTRUCT_(name) struct block_##name
-#define TSTRUCT(name) TSTRUCT_(name)
-
-static inline void decode_block(const TSTRUCT(TBLOCK) *b, float *y) {
+static inline void decode_block(const TBLOCK *b, float *y) {
     int8_t q[256];
     unpack(b, q);
     const float d = f16_to_f32(b->d);
     for (int i = 0; i < 256; i += 32) scale_32(q + i, d, y + i);
 }
 
-static inline float dot_block(const TSTRUCT(TBLOCK) *a, const struct block_q8_K *b) {
+static inline float dot_block(const TBLOCK *a, const struct block_q8_K *b) {
     int8_t q[256];
     unpack(a, q);
     int32_t s = 0;
@@ -19,10 +17,10 @@ static inline float dot_block(const TSTRUCT(TBLOCK) *a, const struct block_q8_K 
     return (f16_to_f32(a->d) * b->d) * (float) s;
 }
 
-static inline bool check_block(const TSTRUCT(TBLOCK) *b) { return half_finite(b->d); }
+static inline bool check_block(const TBLOCK *b) { return half_finite(b->d); }
 
 // The largest magnitude is the scale: these formats are for weights that are -d, 0 and d already.
-static inline void encode_block(const float *x, TSTRUCT(TBLOCK) *b) {
+static inline void encode_block(const float *x, TBLOCK *b) {
     const float d = absmax(x, 256);
     b->d = half_scale(d);
     const f32x8 inv = v_set(inverse(d, b->d));
@@ -31,15 +29,15 @@ static inline void encode_block(const float *x, TSTRUCT(TBLOCK) *b) {
     pack(q, b);
 }
 
-static inline void quantize_block(const float *x, const float *w, TSTRUCT(TBLOCK) *b) {
+static inline void quantize_block(const float *x, const float *w, TBLOCK *b) {
     (void) w;
     encode_block(x, b);
 }
 
-#define TROWS(name)              \
-    TYPE_DECODE(name, 256)       \
-    TYPE_ENCODE(name, 256)       \
-    TYPE_QUANTIZE(name, 256)     \
-    TYPE_DOT(name, 256, q8_K, 1) \
+#define TROWS(name)                                                                                                         \
+    TYPE_DECODE(name, 256)                                                                                                  \
+    TYPE_ENCODE(name, 256)                                                                                                  \
+    TYPE_QUANTIZE(name, 256)                                                                                                \
+    TYPE_DOT(name, 256, q8_K, 1)                                                                                            \
     TYPE_CHECK(name)
-TROWS(TBLOCK)
+TROWS(TNAME)

@@ -1,5 +1,5 @@
-// tq1_0: 256 ternary elements, x = d * (q - 1), five to a byte. A byte holds its digits as a fraction of 256 (rounded up), the
-// first one most significant: times 3^n, modulo 256, then times 3 / 256 gives digit n. The first 32 bytes of qs hold the
+// tq1_0: 256 ternary elements, x = d * (q - 1), five to a byte. A byte holds its digits as a fraction of 256 (rounded up),
+// the first one most significant: times 3^n, modulo 256, then times 3 / 256 gives digit n. The first 32 bytes of qs hold the
 // elements i + 32 n, the other 16 the elements 160 + i + 16 n, and qh, with four digits each, the elements 240 + i + 4 n.
 #include "type/search_int.h"
 
@@ -29,9 +29,12 @@ static inline void pack(const uint8_t *restrict q, struct block_tq1_0 *b) {
     digits_pack(q + 240, 4, 4, b->qh);
 }
 
-#define TBLOCK tq1_0
+#define TNAME tq1_0
+#define TBLOCK struct block_tq1_0
 #include "type/ternary_int.h"
 
 const struct type ISA_SYM(type_tq1_0) = {
-    TYPE_QUANTIZED(TQ1_0, tq1_0, 256), .dot_type = GGML_TYPE_Q8_K, .tolerance = 0.6,
+    TYPE_QUANTIZED(TQ1_0, tq1_0, 256),
+    .dot_type = GGML_TYPE_Q8_K,
+    .tolerance = 0.6,
 };

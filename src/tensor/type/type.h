@@ -1,7 +1,8 @@
 // Element types. One type is one file (q4_0.c, ...) that ends in
 //     const struct type ISA_SYM(type_<name>) = { ... };
 // compiled once per ISA level of the folder (cmake/libraries.cmake, TYPE_LEVELS), and one line TYPE(ID, name) in type.def.
-// A function that is NULL in a level's table is taken from the scalar one. Every function gives the same bits at every level.
+// A function that is NULL in a level's table is taken from the scalar one. Every function gives the same bits at every
+// level.
 #pragma once
 
 #include "base/err.h"
@@ -9,9 +10,9 @@
 
 struct type {
     enum ggml_type id;
-    const char *name;         // "q4_0"
-    int64_t block;            // elements per block
-    size_t size;              // bytes per block
+    const char *name;  // "q4_0"
+    int64_t block;     // elements per block
+    size_t size;       // bytes per block
     bool quantized;
     bool search_only;         // encode is a slow search; public tables don't offer it as a row converter
     bool needs_imatrix;       // quantize refuses to work without importance weights
@@ -19,8 +20,8 @@ struct type {
 
     // Row functions. n: elements, a multiple of block. No alignment is assumed beyond the type's own element.
     void (*decode)(const void *x, float *y, int64_t n);
-    // Row converter used by set_rows, cpy and from_float. Integers truncate and saturate. A NaN or an infinity in x spoils its
-    // block (it decodes to NaN or infinity), but nothing else.
+    // Row converter used by set_rows, cpy and from_float. Integers truncate and saturate. A NaN or an infinity in x spoils
+    // its block (it decodes to NaN or infinity), but nothing else.
     void (*encode)(const float *x, void *y, int64_t n);
     // Encoder with search, for files; NULL: encode serves. x must be finite. imatrix [n_per_row], finite and not negative,
     // or NULL. Returns bytes written. Any number of threads may work on different rows.
@@ -29,7 +30,7 @@ struct type {
     void (*dot)(int64_t n, float *s, const void *x, const void *y);
     // False if any block holds a value that no encoder writes for finite data (a scale that is NaN or infinite, ...).
     bool (*check)(const void *x, size_t bytes);
-    double tolerance;         // bound on the normalised mean squared error of encode, then decode, of uniform data
+    double tolerance;  // bound on the normalised mean squared error of encode, then decode, of uniform data
 };
 
 // The type at the active ISA level; NULL for ids that are unknown, retired or out of range.

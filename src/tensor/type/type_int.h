@@ -20,39 +20,39 @@
 
 // ---- row functions made from block functions ------------------------------------------------------------------------
 // A type's file defines decode_block, encode_block, dot_block, check_block for one block; these make the row functions.
-#define TYPE_DECODE(name, nb)                                                       \
-    static void decode(const void *x, float *y, int64_t n) {                        \
-        const struct block_##name *b = x;                                           \
-        for (int64_t i = 0; i < n / (nb); i++) decode_block(b + i, y + i * (nb));   \
+#define TYPE_DECODE(name, nb)                                                                                               \
+    static void decode(const void *x, float *y, int64_t n) {                                                                \
+        const struct block_##name *b = x;                                                                                   \
+        for (int64_t i = 0; i < n / (nb); i++) decode_block(b + i, y + i * (nb));                                           \
     }
-#define TYPE_ENCODE(name, nb)                                                       \
-    static void encode(const float *x, void *y, int64_t n) {                        \
-        struct block_##name *b = y;                                                 \
-        for (int64_t i = 0; i < n / (nb); i++) encode_block(x + i * (nb), b + i);   \
+#define TYPE_ENCODE(name, nb)                                                                                               \
+    static void encode(const float *x, void *y, int64_t n) {                                                                \
+        struct block_##name *b = y;                                                                                         \
+        for (int64_t i = 0; i < n / (nb); i++) encode_block(x + i * (nb), b + i);                                           \
     }
 // ratio: blocks of the other operand per block. Blocks are added one after the other: the same order at every level.
-#define TYPE_DOT(name, nb, other, ratio)                                                                      \
-    static void dot(int64_t n, float *s, const void *x, const void *y) {                                      \
-        const struct block_##name *a = x;                                                                     \
-        const struct block_##other *b = y;                                                                    \
-        float sum = 0.0f;                                                                                     \
-        for (int64_t i = 0; i < n / (nb); i++) sum += dot_block(a + i, b + i * (ratio));                      \
-        *s = sum;                                                                                             \
+#define TYPE_DOT(name, nb, other, ratio)                                                                                    \
+    static void dot(int64_t n, float *s, const void *x, const void *y) {                                                    \
+        const struct block_##name *a = x;                                                                                   \
+        const struct block_##other *b = y;                                                                                  \
+        float sum = 0.0f;                                                                                                   \
+        for (int64_t i = 0; i < n / (nb); i++) sum += dot_block(a + i, b + i * (ratio));                                    \
+        *s = sum;                                                                                                           \
     }
 // quantize_block(x, w, b): w the importance of the block's elements (any finite values >= 0) or NULL.
-#define TYPE_QUANTIZE(name, nb)                                                                                    \
-    static size_t quantize(const float *x, void *y, int64_t n_rows, int64_t n_per_row, const float *imatrix) {    \
-        struct block_##name *b = y;                                                                                \
-        for (int64_t r = 0; r < n_rows; r++)                                                                       \
-            for (int64_t i = 0; i < n_per_row; i += (nb), x += (nb)) quantize_block(x, imatrix ? imatrix + i : NULL, b++); \
-        return (size_t) ((char *) b - (char *) y);                                                                 \
+#define TYPE_QUANTIZE(name, nb)                                                                                             \
+    static size_t quantize(const float *x, void *y, int64_t n_rows, int64_t n_per_row, const float *imatrix) {              \
+        struct block_##name *b = y;                                                                                         \
+        for (int64_t r = 0; r < n_rows; r++)                                                                                \
+            for (int64_t i = 0; i < n_per_row; i += (nb), x += (nb)) quantize_block(x, imatrix ? imatrix + i : NULL, b++);  \
+        return (size_t) ((char *) b - (char *) y);                                                                          \
     }
-#define TYPE_CHECK(name)                                                            \
-    static bool check(const void *x, size_t bytes) {                                \
-        const struct block_##name *b = x;                                           \
-        for (size_t i = 0; i < bytes / sizeof(*b); i++)                             \
-            if (!check_block(b + i)) return false;                                  \
-        return true;                                                                \
+#define TYPE_CHECK(name)                                                                                                    \
+    static bool check(const void *x, size_t bytes) {                                                                        \
+        const struct block_##name *b = x;                                                                                   \
+        for (size_t i = 0; i < bytes / sizeof(*b); i++)                                                                     \
+            if (!check_block(b + i)) return false;                                                                          \
+        return true;                                                                                                        \
     }
 
 // ---- scales -----------------------------------------------------------------------------------------------------------
@@ -79,8 +79,8 @@ static inline int clamp_int(int v, int lo, int hi) { return v < lo ? lo : v > hi
 
 // ---- descriptors ------------------------------------------------------------------------------------------------------
 // Fields of a quantized format whose row functions have the usual names.
-#define TYPE_QUANTIZED(ID, name_, nb)                                                                         \
-    .id = GGML_TYPE_##ID, .name = #name_, .block = (nb), .size = sizeof(struct block_##name_), .quantized = true, \
+#define TYPE_QUANTIZED(ID, name_, nb)                                                                                       \
+    .id = GGML_TYPE_##ID, .name = #name_, .block = (nb), .size = sizeof(struct block_##name_), .quantized = true,           \
     .decode = decode, .encode = encode, .dot = dot, .check = check, .quantize = quantize
 
 // ---- integer dot products ----------------------------------------------------------------------------------------------

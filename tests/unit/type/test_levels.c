@@ -32,7 +32,8 @@ static void same_bytes(const struct type *t, const char *what, int level, int ki
     const uint8_t *p = a, *q = b;
     for (size_t i = 0; i < n; i++)
         if (p[i] != q[i])
-            fail_msg("%s of %s, data %d: byte %zu differs between scalar and %s", what, t->name, kind, i, isa_name((enum isa) level));
+            fail_msg("%s of %s, data %d: byte %zu differs between scalar and %s", what, t->name, kind, i,
+                     isa_name((enum isa) level));
 }
 
 static void compare_level(const struct type *s, int level) {
@@ -124,8 +125,10 @@ static void halves_are_exact(void **state) {
             t->encode(f, back, 65536);
             for (int i = 0; i < 65536; i++) {
                 const float want = k ? bf16_to_f32(h[i]) : f16_to_f32(h[i]);
-                if (isnan(want)) assert_true(isnan(f[i]) && isnan(k ? bf16_to_f32(back[i]) : f16_to_f32(back[i])));
-                else assert_true(f32_bits(f[i]) == f32_bits(want) && back[i] == h[i]);
+                if (isnan(want))
+                    assert_true(isnan(f[i]) && isnan(k ? bf16_to_f32(back[i]) : f16_to_f32(back[i])));
+                else
+                    assert_true(f32_bits(f[i]) == f32_bits(want) && back[i] == h[i]);
             }
         }
     }

@@ -152,7 +152,8 @@ static void integers(void **state) {
     type_get(GGML_TYPE_I16)->encode(x, b, 8);
     type_get(GGML_TYPE_I32)->encode(x, c, 8);
     type_get(GGML_TYPE_I64)->encode(x, d, 8);
-    assert_true(a[0] == 1 && a[1] == -1 && a[2] == 127 && a[3] == -128 && a[4] == 0 && a[5] == 127 && a[6] == -128 && a[7] == 127);
+    assert_true(a[0] == 1 && a[1] == -1 && a[2] == 127 && a[3] == -128 && a[4] == 0 && a[5] == 127 && a[6] == -128 &&
+                a[7] == 127);
     assert_true(b[2] == 32767 && b[3] == -32768 && b[4] == 0 && b[5] == 127 && b[6] == -128);
     assert_true(c[2] == INT32_MAX && c[3] == INT32_MIN && c[4] == 0 && c[7] == INT32_MAX);
     assert_true(d[2] == INT64_MAX && d[3] == INT64_MIN && d[4] == 0 && d[7] == 3000000000);
@@ -173,8 +174,9 @@ static void vec_dots(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(facts),      cmocka_unit_test(unknown_types), cmocka_unit_test(row_sizes), cmocka_unit_test(file_types),
-        cmocka_unit_test(validation), cmocka_unit_test(single_halves), cmocka_unit_test(integers),  cmocka_unit_test(vec_dots),
+        cmocka_unit_test(facts),      cmocka_unit_test(unknown_types), cmocka_unit_test(row_sizes),
+        cmocka_unit_test(file_types), cmocka_unit_test(validation),    cmocka_unit_test(single_halves),
+        cmocka_unit_test(integers),   cmocka_unit_test(vec_dots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

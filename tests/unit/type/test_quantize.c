@@ -35,13 +35,15 @@ static void for_quantized(void (*f)(const struct type *t)) {
 }
 
 static void constant_and_tiny(const struct type *t) {
-    static const float values[] = {0.0f, -0.0f, 1e-40f, 1e-38f, 1e-30f, 1e-24f, 1e-20f, 1e-12f, 1e-9f, 6e-8f, 1e-6f, 1e-4f, 1.0f};
+    static const float values[] = {0.0f,   -0.0f, 1e-40f, 1e-38f, 1e-30f, 1e-24f, 1e-20f,
+                                   1e-12f, 1e-9f, 6e-8f,  1e-6f,  1e-4f,  1.0f};
     float x[N], w[N];
     uint64_t seed = 5;
     for (int k = 0; k < (int) (sizeof(values) / sizeof(values[0])); k++) {
         char what[64];
         for (int sign = 0; sign < 3; sign++) {
-            for (int i = 0; i < N; i++) x[i] = sign == 0 ? values[k] : sign == 1 ? -values[k] : values[k] * random_unit(&seed);
+            for (int i = 0; i < N; i++)
+                x[i] = sign == 0 ? values[k] : sign == 1 ? -values[k] : values[k] * random_unit(&seed);
             for (int i = 0; i < N; i++) w[i] = 1e-20f * (random_unit(&seed) + 1.0f);
             snprintf(what, sizeof(what), "rows of %g, sign %d", (double) values[k], sign);
             const float bound = values[k] * 4.0f + (values[k] < 1e-4f ? 6e-8f * 448.0f : 0.0f);
@@ -139,8 +141,8 @@ static void weighted(const struct type *t) {
     assert_true(quantize(t, x, a, w) > 0);
     t->decode(a, y, N);
     for (int i = 0; i < N; i++) e[i % 4 != 0] += (double) (x[i] - y[i]) * (x[i] - y[i]) / (i % 4 ? 3 : 1);
-    const bool searches = t->id != GGML_TYPE_Q8_0 && t->id != GGML_TYPE_Q8_1 && t->id != GGML_TYPE_Q8_K && t->id != GGML_TYPE_TQ1_0 &&
-                          t->id != GGML_TYPE_TQ2_0 && t->id != GGML_TYPE_MXFP4;
+    const bool searches = t->id != GGML_TYPE_Q8_0 && t->id != GGML_TYPE_Q8_1 && t->id != GGML_TYPE_Q8_K &&
+                          t->id != GGML_TYPE_TQ1_0 && t->id != GGML_TYPE_TQ2_0 && t->id != GGML_TYPE_MXFP4;
     if (searches && !(e[0] < e[1])) fail_msg("%s: important elements have error %g, others %g", t->name, e[0], e[1]);
     assert_true(even <= t->tolerance * 1.05);
 }

@@ -43,8 +43,9 @@ static void decoding_is_exact(void **state) {
             if (!isa_available((enum isa) level)) continue;
             type_get_at(t->id, (enum isa) level)->decode(blocks, got, N);
             for (int i = 0; i < N; i++)  // -0 equals 0
-                if (got[i] != want[i]) fail_msg("%s at %s: element %d is %.9g, not %.9g", t->name, isa_name((enum isa) level), i,
-                                                (double) got[i], (double) want[i]);
+                if (got[i] != want[i])
+                    fail_msg("%s at %s: element %d is %.9g, not %.9g", t->name, isa_name((enum isa) level), i,
+                             (double) got[i], (double) want[i]);
         }
         assert_true(t->check(blocks, (size_t) N / (size_t) t->block * t->size));
         free(blocks);
