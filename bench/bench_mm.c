@@ -93,7 +93,7 @@ static double run_pass(const struct bench *b, const struct type *type, const uin
     for (int64_t c = 0; c < n; c++) p.path->encode(x + c * b->k, b->k, act + p.job.act_stride * (size_t) c);
     p.job.act = act;
     p.job.dst = aligned_alloc(64, (size_t) (n * b->m) * sizeof(float) + 64);
-    p.rows = (b->m / (8 * b->n_thread) + p.path->row_step - 1) / p.path->row_step * p.path->row_step;
+    p.rows = (b->m / ((n <= 8 ? 2 : 8) * b->n_thread) + p.path->row_step - 1) / p.path->row_step * p.path->row_step;
     p.scratch_bytes = (p.path->scratch(&p.job) + 63) / 64 * 64;
     p.scratch = aligned_alloc(64, p.scratch_bytes * (size_t) b->n_thread);
     p.seconds = calloc((size_t) b->repeat, sizeof(double));

@@ -144,14 +144,14 @@ static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_
                         int n, struct panel_group *out, int step) {
     const size_t at = (size_t) (group * 32 / type->block) * type->size, bytes = (size_t) (n * 32 / type->block) * type->size;
     if (lo + L <= j->n_row) {
-        unpack(j->a + (size_t) lo * j->a_stride + at, j->a_stride, n, out, step, NULL);
+        unpack(j->a + (size_t) lo * j->a_stride + at, j->a_stride, n, out, step);
         return;
     }
     for (int r = 0; r < L; r++) {
         const int64_t row = lo + r < j->n_row ? lo + r : j->n_row - 1;
         memcpy(s->rows[r], j->a + (size_t) row * j->a_stride + at, bytes);
     }
-    unpack(s->rows[0], sizeof s->rows[0], n, out, step, NULL);
+    unpack(s->rows[0], sizeof s->rows[0], n, out, step);
 }
 
 static void amx_piece(const struct mm_job *j, const struct type *type, unpack_fn *unpack, tile_fn *const *tiles, int sub, int64_t group,

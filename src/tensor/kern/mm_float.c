@@ -124,11 +124,14 @@ INLINE void dot_piece(int kind, int R, int C, const uint8_t *const *w, const uin
 
 INLINE int64_t piece_elements(int kind) { return kind == KIND_BF16_PAIR ? 2 * MM_PIECE : MM_PIECE; }
 
-// R rows from `row` (those past the range repeat the last one) times C columns from `col`.
-INLINE void dot_tile(int kind, int R, int C, const struct mm_job *j, const struct type *type, int64_t row, int64_t col) {
+// R rows, `apart` rows apart, from `row` (those past the range repeat the last one) times C columns from `col`.
+INLINE void dot_tile(int kind, int R, int C, const struct mm_job *j, const struct type *type, int64_t row, int64_t apart, int64_t col) {
     float total[8 * 4] = {0};
     const uint8_t *w[8], *wp[8], *x[4], *xp[4];
-    UNROLL for (int r = 0; r < R; r++) w[r] = j->a + (size_t) (row + r < j->row1 ? row + r : j->row1 - 1) * j->a_stride;
+    UNROLL for (int r = 0; r < R; r++) {
+        const int64_t i = row + r * apart;
+        w[r] = j->a + (size_t) (i < j->row1 ? i : j->row1 - 1) * j->a_stride;
+    }
     UNROLL for (int c = 0; c < C; c++) x[c] = mm_job_column(j, col + c);
     for (int64_t k = 0; k < j->k; k += piece_elements(kind)) {
         const int64_t n = j->k - k < piece_elements(kind) ? j->k - k : piece_elements(kind);
@@ -146,8 +149,15 @@ INLINE void dot_tile(int kind, int R, int C, const struct mm_job *j, const struc
     }
     for (int c = 0; c < C; c++) {
         float *y = mm_job_result(j, col + c);
-        for (int r = 0; r < R && row + r < j->row1; r++) y[row + r] = total[r * C + c];
+        for (int r = 0; r < R && row + r * apart < j->row1; r++) y[row + r * apart] = total[r * C + c];
     }
+}
+
+// The range is cut into R runs, and a tile takes a row of each: R long streams, which the processor reads ahead.
+INLINE void dot_rows(int kind, int R, int C, const struct mm_job *j, const struct type *type, int64_t col) {
+    const int64_t run = (j->row1 - j->row0) / R;
+    for (int64_t i = 0; i < run; i++) dot_tile(kind, R, C, j, type, j->row0 + i, run, col);
+    if (j->row0 + run * R < j->row1) dot_tile(kind, R, C, j, type, j->row0 + run * R, 1, col);
 }
 
 INLINE void dot_run(int kind, const struct mm_job *j) {
@@ -155,15 +165,10 @@ INLINE void dot_run(int kind, const struct mm_job *j) {
     for (int64_t col = 0; col < j->n_col;) {
         const int64_t left = j->n_col - col;
         const int n = left > 4 ? (left == 5 ? 3 : 4) : (int) left;
-        if (n == 1) {
-            for (int64_t row = j->row0; row < j->row1; row += 8) dot_tile(kind, 8, 1, j, type, row, col);
-        } else if (n == 2) {
-            for (int64_t row = j->row0; row < j->row1; row += 4) dot_tile(kind, 4, 2, j, type, row, col);
-        } else if (n == 3) {
-            for (int64_t row = j->row0; row < j->row1; row += 4) dot_tile(kind, 4, 3, j, type, row, col);
-        } else {
-            for (int64_t row = j->row0; row < j->row1; row += 4) dot_tile(kind, 4, 4, j, type, row, col);
-        }
+        if (n == 1) dot_rows(kind, 8, 1, j, type, col);
+        else if (n == 2) dot_rows(kind, 4, 2, j, type, col);
+        else if (n == 3) dot_rows(kind, 4, 3, j, type, col);
+        else dot_rows(kind, 4, 4, j, type, col);
         col += n;
     }
 }

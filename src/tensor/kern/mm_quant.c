@@ -226,10 +226,35 @@ static size_t quant_scratch(const struct mm_job *j) {
     return sizeof(struct scratch);
 }
 
+// Rows lo, lo + step, ... of a vector, of which lanes from .. to - 1 are wanted.
 struct span {
-    int64_t lo;    // first row of the vector
-    int from, to;  // its lanes that are wanted
+    int64_t lo, step;
+    int from, to;
 };
+
+INLINE vf span_load(const float *y, const struct span *s) {
+    if (s->step == 1) return vf_load_span(y + s->lo, s->from, s->to);
+    float t[L];
+    for (int i = 0; i < L; i++) t[i] = y[s->lo + i * s->step];
+    return vf_load(t);
+}
+INLINE void span_store(float *y, const struct span *s, vf x) {
+    if (s->step == 1) {
+        vf_store_span(y + s->lo, x, s->from, s->to);
+        return;
+    }
+    float t[L];
+    vf_store(t, x);
+    for (int i = 0; i < L; i++) y[s->lo + i * s->step] = t[i];
+}
+
+// L rows from `first`, of which those before row1 are wanted; moved up if there are fewer.
+static struct span span_at(const struct mm_job *j, int64_t first) {
+    struct span s = {.lo = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0), .step = 1};
+    s.from = (int) (first - s.lo);
+    s.to = (int) (j->row1 - s.lo < L ? j->row1 - s.lo : L);
+    return s;
+}
 
 static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, const struct span *rows, const struct panel_group *panel,
                         int64_t group, int n) {
@@ -243,51 +268,51 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, co
             const float *y = mm_job_result(j, c0 + c);
             x[c] = (const struct mm_record *) mm_job_column(j, c0 + c) + group;
             for (int r = 0; r < R; r++) {
-                const struct span s = rows[r];
-                vf_store(total + (c * PANEL + r) * L, group ? vf_load_span(y + s.lo, s.from, s.to) : vf_zero());
+                vf_store(total + (c * PANEL + r) * L, group ? span_load(y, rows + r) : vf_zero());
             }
         }
         tiles[C](panel, n, x, (ptrdiff_t) j->act_stride * C, total);
         for (int c = 0; c < C; c++) {
             float *y = mm_job_result(j, c0 + c);
-            for (int r = 0; r < R; r++) vf_store_span(y + rows[r].lo, vf_load(total + (c * PANEL + r) * L), rows[r].from, rows[r].to);
+            for (int r = 0; r < R; r++) span_store(y, rows + r, vf_load(total + (c * PANEL + r) * L));
         }
     }
 }
 
-static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_fn *unpack, struct scratch *s, int64_t lo, int64_t group,
-                        int n, struct panel_group *out, int step, const uint8_t *ahead) {
+static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_fn *unpack, struct scratch *s, const struct span *rows,
+                        int64_t group, int n, struct panel_group *out, int step) {
     const size_t at = (size_t) (group * 32 / type->block) * type->size, bytes = (size_t) (n * 32 / type->block) * type->size;
-    const uint8_t *p = j->a + (size_t) lo * j->a_stride + at;
-    if (lo + L <= j->n_row) {
-        unpack(p, j->a_stride, n, out, step, ahead);
+    if (rows->lo + (L - 1) * rows->step < j->n_row) {
+        unpack(j->a + (size_t) rows->lo * j->a_stride + at, j->a_stride * (size_t) rows->step, n, out, step);
         return;
     }
     for (int r = 0; r < L; r++) {
-        const int64_t row = lo + r < j->n_row ? lo + r : j->n_row - 1;
+        const int64_t row = rows->lo + r < j->n_row ? rows->lo + r : j->n_row - 1;
         memcpy(s->rows[r], j->a + (size_t) row * j->a_stride + at, bytes);
     }
-    unpack(s->rows[0], sizeof s->rows[0], n, out, step, NULL);
+    unpack(s->rows[0], sizeof s->rows[0], n, out, step);
 }
 
 // One range of k of one panel of rows.
-static void quant_piece(const struct mm_job *j, const struct type *type, unpack_fn *unpack, tile_fn *const (*tiles)[7], int64_t row,
-                        int64_t group, int n, bool few) {
+static void quant_piece(const struct mm_job *j, const struct type *type, unpack_fn *unpack, tile_fn *const (*tiles)[7],
+                        const struct span *rows, int R, int64_t group, int n) {
     struct scratch *s = j->scratch;
-    const int R = PANEL == 2 && j->row1 - row > L ? 2 : 1;
-    struct span rows[2];
-    for (int r = 0; r < R; r++) {
-        const int64_t first = row + r * L, next = first + PANEL * L;
-        rows[r].lo = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0);
-        rows[r].from = (int) (first - rows[r].lo);
-        rows[r].to = (int) (j->row1 - rows[r].lo < L ? j->row1 - rows[r].lo : L);
-        const uint8_t *ahead = NULL;
-        if (few && next + L <= j->row1) {
-            ahead = j->a + (size_t) next * j->a_stride + (size_t) L * (size_t) (group * 32 / type->block) * type->size;
-        }
-        unpack_rows(j, type, unpack, s, rows[r].lo, group, n, s->panel + r, R, ahead);
-    }
+    for (int r = 0; r < R; r++) unpack_rows(j, type, unpack, s, rows + r, group, n, s->panel + r, R);
     panel_times(j, tiles[R - 1], R, rows, s->panel, group, n);
+}
+
+// The panel from row (counted from the range's start), in the order of few columns: what takes time then is reading the weights,
+// so the range is cut into L runs of rows and lane l walks through run l: L long streams, which the processor reads ahead. Rows
+// that are left over come last, side by side. Gives the vectors of the panel.
+static int few_panel(const struct mm_job *j, int64_t row, struct span *rows) {
+    const int64_t run = (j->row1 - j->row0) / L;
+    for (int r = 0; r < PANEL; r++) {
+        if (row + r < run) rows[r] = (struct span) {j->row0 + row + r, run, 0, L};
+        else if (r == 0) rows[r] = span_at(j, j->row0 + run * L);
+        else return r;
+        if (row + r >= run) return 1;
+    }
+    return PANEL;
 }
 
 #if MM_VNNI
@@ -297,24 +322,23 @@ static void one_run(const struct mm_job *j, one_fn *one) {
     struct scratch *s = j->scratch;
     const struct mm_record *x = (const struct mm_record *) mm_job_column(j, 0);
     float *y = mm_job_result(j, 0);
-    const int64_t n_group = j->k / 32;
-    for (int64_t row = j->row0; row < j->row1; row += L) {
-        const int64_t lo = row + L <= j->row1 ? row : j->row1 - L, next = row + L;
+    const int64_t n_group = j->k / 32, run = (j->row1 - j->row0) / L;
+    for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1); row++) {
+        const struct span rows = row < run ? (struct span) {j->row0 + row, run, 0, L} : span_at(j, j->row0 + run * L);
         _Alignas(64) float total[L] = {0};
         for (int64_t group = 0; group < n_group; group += GROUPS) {
             const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
             const size_t at = (size_t) (group * 32 / type->block) * type->size;
-            const uint8_t *ahead = next + L <= j->row1 ? j->a + (size_t) next * j->a_stride + L * at : NULL;
-            one(j->a + (size_t) lo * j->a_stride + at, j->a_stride, n, s->panel, ahead, x + group, total);
+            one(j->a + (size_t) rows.lo * j->a_stride + at, j->a_stride * (size_t) rows.step, n, s->panel, x + group, total);
         }
-        vf_store_span(y + lo, vf_load(total), (int) (row - lo), L);
+        span_store(y, &rows, vf_load(total));
     }
 }
 #define ONE(name)                                                                                                             \
-    static void one_##name(const uint8_t *p, size_t stride, int n, struct panel_group *room, const uint8_t *ahead,            \
-                           const struct mm_record *x, float *total) {                                                         \
+    static void one_##name(const uint8_t *p, size_t stride, int n, struct panel_group *room, const struct mm_record *x,       \
+                           float *total) {                                                                                    \
         struct sink k = {x, vf_load(total)};                                                                                  \
-        unpack_##name(&k, p, stride, n, room, 1, ahead);                                                                      \
+        unpack_##name(&k, p, stride, n, room, 1);                                                                             \
         vf_store(total, k.acc);                                                                                               \
     }
 #else
@@ -325,19 +349,27 @@ static void one_run(const struct mm_job *j, one_fn *one) {
 static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const (*tiles)[7]) {
     const struct type *type = type_get(j->type);
     const int64_t n_group = j->k / 32;
-    if (j->n_col <= FEW) {  // the weights are what takes time: read them in order
-        for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
+    struct span rows[PANEL];
+    if (j->n_col <= FEW) {
+        const int64_t run = (j->row1 - j->row0) / L;
+        for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1);) {
+            const int R = few_panel(j, row, rows);
             for (int64_t group = 0; group < n_group; group += GROUPS) {
                 const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
-                quant_piece(j, type, unpack, tiles, row, group, n, true);
+                quant_piece(j, type, unpack, tiles, rows, R, group, n);
             }
+            row += R;
         }
         return;
     }
     // All rows see one range of k before the next: its part of the columns stays in the second-level cache.
     for (int64_t group = 0; group < n_group; group += GROUPS) {
         const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
-        for (int64_t row = j->row0; row < j->row1; row += PANEL * L) quant_piece(j, type, unpack, tiles, row, group, n, false);
+        for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
+            const int R = PANEL == 2 && j->row1 - row > L ? 2 : 1;
+            for (int r = 0; r < R; r++) rows[r] = span_at(j, row + r * L);
+            quant_piece(j, type, unpack, tiles, rows, R, group, n);
+        }
     }
 }
 

@@ -1,6 +1,5 @@
-// Blocks of L rows to the panel that the integer tiles read: a lane per row. unpack_<type>(k, p, stride, n, out, step, ahead): n groups
+// Blocks of L rows to the panel that the integer tiles read: a lane per row. unpack_<type>(k, p, stride, n, out, step): n groups
 // of 32 values from p, rows `stride` bytes apart, to out[0], out[step], ... n is a multiple of the type's groups per block.
-// ahead, unless NULL: memory that will be read next; as much as is read here is prefetched in step.
 // Integers are stored as the level wants them: plus the type's offset, as unsigned bytes, or (SIGNED) as they are.
 #pragma once
 
@@ -108,13 +107,6 @@ INLINE void gather_32(const struct rows *r, size_t at, uint32_t *out) {
 
 enum { GROUPS = 16 };  // groups unpacked at a time, at most
 
-// Asks for the next L times `bytes` of what is read after this (NULL: nothing), while other work goes on.
-INLINE void prefetch(const uint8_t **ahead, size_t bytes) {
-    if (!*ahead) return;
-    for (size_t i = 0; i < MM_L * bytes; i += 64) __builtin_prefetch(*ahead + i, 0, 2);
-    *ahead += MM_L * bytes;
-}
-
 // ---- blocks of 32 ---------------------------------------------------------------------------------------------------
 
 // First words of the groups: d and two bytes more, or d and m.
@@ -131,14 +123,13 @@ INLINE void put_scales(struct panel_group *g, bool min, const uint32_t *h) {
     if (min) vf_store(g->m[0], half_high(x));
 }
 
-INLINE void unpack_q4(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead, size_t size,
+INLINE void unpack_q4(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, size_t size,
                       bool min) {
     uint32_t h[GROUPS][MM_L];
     struct rows r = rows_at(p, stride);
     gather_scales(r, size, n, h);
     for (int g = 0; g < n; g++, out += step) {
         vi w[8];
-        prefetch(&ahead, size);
         nibbles_16(&r, min ? 4 : 2, w);
         put_scales(out, min, h[g]);
         put_words(k, out, w, 32, min, min ? 0 : 8, 15);
@@ -146,12 +137,12 @@ INLINE void unpack_q4(struct sink *k, const uint8_t *p, size_t stride, int n, st
     }
 }
 
-INLINE void unpack_q4_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
-    unpack_q4(k, p, stride, n, out, step, ahead, sizeof(struct block_q4_0), false);
+INLINE void unpack_q4_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    unpack_q4(k, p, stride, n, out, step, sizeof(struct block_q4_0), false);
 }
 
-INLINE void unpack_q4_1(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
-    unpack_q4(k, p, stride, n, out, step, ahead, sizeof(struct block_q4_1), true);
+INLINE void unpack_q4_1(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    unpack_q4(k, p, stride, n, out, step, sizeof(struct block_q4_1), true);
 }
 
 // Bit 4j + i of each lane of h to bit 4 of byte i of w[j].
@@ -170,7 +161,7 @@ INLINE void fifth_bits(vi h, vi w[8]) {
 #endif
 }
 
-INLINE void unpack_q5(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead, size_t size,
+INLINE void unpack_q5(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, size_t size,
                       bool min) {
     uint32_t h[GROUPS][MM_L], high[GROUPS][MM_L];
     struct rows r = rows_at(p, stride), q = r;
@@ -182,7 +173,6 @@ INLINE void unpack_q5(struct sink *k, const uint8_t *p, size_t stride, int n, st
     }
     for (int g = 0; g < n; g++, out += step) {
         vi w[8];
-        prefetch(&ahead, size);
         nibbles_16(&r, at + 4, w);
         fifth_bits(vi_load(high[g]), w);
         put_scales(out, min, h[g]);
@@ -191,22 +181,21 @@ INLINE void unpack_q5(struct sink *k, const uint8_t *p, size_t stride, int n, st
     }
 }
 
-INLINE void unpack_q5_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
-    unpack_q5(k, p, stride, n, out, step, ahead, sizeof(struct block_q5_0), false);
+INLINE void unpack_q5_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    unpack_q5(k, p, stride, n, out, step, sizeof(struct block_q5_0), false);
 }
 
-INLINE void unpack_q5_1(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
-    unpack_q5(k, p, stride, n, out, step, ahead, sizeof(struct block_q5_1), true);
+INLINE void unpack_q5_1(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    unpack_q5(k, p, stride, n, out, step, sizeof(struct block_q5_1), true);
 }
 
-INLINE void unpack_q8_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q8_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
     uint32_t h[GROUPS][MM_L];
     struct rows r = rows_at(p, stride);
     gather_scales(r, sizeof(struct block_q8_0), n, h);
     const vi flip = bytes_set1(-128);
     for (int g = 0; g < n; g++, out += step) {
         vi w[8];
-        prefetch(&ahead, sizeof(struct block_q8_0));
         load_32(&r, 2, w);
         UNROLL for (int j = 0; j < 8; j++) w[j] = vi_xor(w[j], flip);
         put_scales(out, false, h[g]);
@@ -235,13 +224,12 @@ INLINE void k_scales(const struct rows *r, struct panel_group *out, int step) {
     }
 }
 
-INLINE void unpack_q4_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q4_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
     const vi low = bytes_set1(15);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, rows_advance(&r, sizeof(struct block_q4_K))) {
         k_scales(&r, out, step);
         for (int c = 0; c < 4; c++, out += 2 * step) {
-            prefetch(&ahead, sizeof(struct block_q4_K) / 4);
             vi t[8], w[8];
             load_32(&r, (size_t) (16 + 32 * c), t);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_and(t[j], low);
@@ -252,7 +240,7 @@ INLINE void unpack_q4_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
     }
 }
 
-INLINE void unpack_q5_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q5_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
     const vi low = bytes_set1(15), bit = bytes_set1(16), one = bytes_set1(1);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, rows_advance(&r, sizeof(struct block_q5_K))) {
@@ -260,7 +248,6 @@ INLINE void unpack_q5_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
         vi h[8];
         load_32(&r, 16, h);
         for (int c = 0; c < 4; c++, out += 2 * step) {
-            prefetch(&ahead, sizeof(struct block_q5_K) / 4);
             vi t[8], w[8];
             load_32(&r, (size_t) (48 + 32 * c), t);
             UNROLL for (int j = 0; j < 8; j++) {
@@ -277,7 +264,7 @@ INLINE void unpack_q5_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
     }
 }
 
-INLINE void unpack_q6_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q6_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
     const vi low = bytes_set1(15), two = bytes_set1(0x30);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, out += 8 * step, rows_advance(&r, sizeof(struct block_q6_K))) {
@@ -287,7 +274,6 @@ INLINE void unpack_q6_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
         const vf d = half_high(t[3]);
         UNROLL for (int i = 0; i < 16; i++) vf_store(out[i / 2 * step].s[i % 2], vf_mul(d, BYTE_S(s[i / 4], i % 4)));
         for (int half = 0; half < 2; half++) {
-            prefetch(&ahead, sizeof(struct block_q6_K) / 2);
             struct panel_group *o = out + 4 * half * step;
             vi a[8], b[8], h[8], w[8];
             load_32(&r, (size_t) (64 * half), a);
@@ -305,7 +291,7 @@ INLINE void unpack_q6_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
     }
 }
 
-INLINE void unpack_q2_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q2_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
     const vi two = bytes_set1(3);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, out += 8 * step, rows_advance(&r, sizeof(struct block_q2_K))) {
@@ -319,7 +305,6 @@ INLINE void unpack_q2_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
             vf_store(out[i / 2 * step].m[i % 2], vf_mul(dmin, vf_from_vi(vi_and(sr(b, 4), vi_set1(15)))));
         }
         for (int half = 0; half < 2; half++) {
-            prefetch(&ahead, sizeof(struct block_q2_K) / 2);
             vi q[8], w[8];
             load_32(&r, (size_t) (16 + 32 * half), q);
             for (int part = 0; part < 4; part++) {
@@ -333,7 +318,7 @@ INLINE void unpack_q2_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
     }
 }
 
-INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {
+INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
     const vi two = bytes_set1(3), four = bytes_set1(4), low = bytes_set1(15), top = bytes_set1(0x30), one = bytes_set1(1);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, out += 8 * step, rows_advance(&r, sizeof(struct block_q3_K))) {
@@ -351,7 +336,6 @@ INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
         }
         load_32(&r, 0, h);
         for (int half = 0; half < 2; half++) {
-            prefetch(&ahead, sizeof(struct block_q3_K) / 2);
             vi q[8], w[8];
             load_32(&r, (size_t) (32 + 32 * half), q);
             for (int part = 0; part < 4; part++) {
@@ -367,13 +351,13 @@ INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
 }
 
 // As functions: unpack to a panel; add the product with one column to total [L], the panel serving as room for scales.
-typedef void unpack_fn(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead);
-typedef void one_fn(const uint8_t *p, size_t stride, int n, struct panel_group *room, const uint8_t *ahead, const struct mm_record *x,
+typedef void unpack_fn(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step);
+typedef void one_fn(const uint8_t *p, size_t stride, int n, struct panel_group *room, const struct mm_record *x,
                     float *total);
 #define QUANT(ID, name, ...)                                                                                                     \
-    static void panel_##name(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step, const uint8_t *ahead) {  \
+    static void panel_##name(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {  \
         struct sink k = {0};                                                                                                     \
-        unpack_##name(&k, p, stride, n, out, step, ahead);                                                                       \
+        unpack_##name(&k, p, stride, n, out, step);                                                                       \
     }
 #include "kern/mm_quant.def"
 #undef QUANT

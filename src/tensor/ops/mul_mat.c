@@ -40,7 +40,7 @@ static void run(struct task *k, struct ggml_tensor *t) {
     struct mm_plan p;
     mm_plan(&p, t, n, n_columns(t), k->nth);
     mm_encode(&p, k, b);
-    const int64_t rows = mm_row_block(&p, m, n_slice, k->nth), n_block = mm_ceil(m, rows);
+    const int64_t rows = mm_row_block(&p, a, n, n_slice, k->nth), n_block = mm_ceil(m, rows);
     // Few blocks of rows for many threads: cut the columns too.
     int64_t col_cuts = k->nth > 1 ? mm_ceil(4 * k->nth, n_block * n_slice) : 1;
     if (col_cuts > n / 24) col_cuts = n / 24 > 1 ? n / 24 : 1;

@@ -104,7 +104,7 @@ static void run(struct task *k, struct ggml_tensor *t) {
     }
     mm_encode(&p, k, b);
     const int64_t used = n_expert < n_result(t) ? n_expert : n_result(t);
-    const int64_t rows = mm_row_block(&p, m, used, k->nth), n_block = mm_ceil(m, rows);
+    const int64_t rows = mm_row_block(&p, a, typical_columns(t), used, k->nth), n_block = mm_ceil(m, rows);
     struct mm_job j = {.a_stride = a->nb[1], .n_row = m, .k = a->ne[0], .type = a->type, .dst_stride = t->nb[1] / sizeof(float)};
     j.scratch = mm_thread_scratch(&p, k);
     j.act = p.in_place ? b->data : mm_columns(&p, k);

@@ -74,9 +74,12 @@ void mm_encode(const struct mm_plan *p, struct task *k, const struct ggml_tensor
     if (!p->private_act) task_barrier(k);
 }
 
-int64_t mm_row_block(const struct mm_plan *p, int64_t n_row, int64_t n_slice, int n_threads) {
-    const int64_t pieces = mm_ceil(8 * (int64_t) n_threads, n_slice > 0 ? n_slice : 1);
-    int64_t rows = mm_ceil(mm_ceil(n_row, pieces), p->path->row_step) * p->path->row_step;
-    if (n_threads == 1) rows = mm_ceil(n_row, p->path->row_step) * p->path->row_step;
-    return rows > 256 ? 256 / p->path->row_step * p->path->row_step : rows;
+int64_t mm_row_block(const struct mm_plan *p, const struct ggml_tensor *a, int64_t n_col, int64_t n_slice, int n_threads) {
+    const int64_t n_row = a->ne[1], step = p->path->row_step;
+    // Few columns: the kernels read a piece as several streams, which should be long.
+    const int64_t per_thread = n_col <= 8 ? 2 : 8, pieces = mm_ceil(per_thread * n_threads, n_slice > 0 ? n_slice : 1);
+    int64_t rows = mm_ceil(n_threads == 1 ? n_row : mm_ceil(n_row, pieces), step) * step;
+    const int64_t limit = n_col <= 8 ? (int64_t) ((1 << 19) / (a->nb[1] ? a->nb[1] : 1)) : 256;
+    if (rows > limit) rows = limit > step ? limit / step * step : step;
+    return rows;
 }

@@ -44,5 +44,5 @@ uint8_t *mm_columns(const struct mm_plan *p, const struct task *k);
 // Encodes all rows of b (as columns, in the order i3, i2, i1); includes the barrier where one is needed.
 void mm_encode(const struct mm_plan *p, struct task *k, const struct ggml_tensor *b);
 
-// Rows per piece of work so that `n_row` rows in `n_slice` slices give every thread several pieces.
-int64_t mm_row_block(const struct mm_plan *p, int64_t n_row, int64_t n_slice, int n_threads);
+// Rows per piece of work so that the rows of a in `n_slice` slices give every thread several pieces.
+int64_t mm_row_block(const struct mm_plan *p, const struct ggml_tensor *a, int64_t n_col, int64_t n_slice, int n_threads);
