@@ -215,6 +215,8 @@ struct reading {
     struct llama_memory_i *m;
     int32_t dest;     // >= 0: the one sequence goes here
     bool apply;
+    int32_t *blocks;  // [n_block of the larger cache] the file's blocks -> ours
+    uint8_t *seen;    // [n_seq]
 };
 
 static int32_t free_after_drop(const struct cells *c, int32_t dest) {
@@ -320,18 +322,14 @@ static enum err read_kv(const struct reading *r, struct kv *kv, struct state_in 
         if (r->dest < 0) cells_clear(c);
         else cells_rm(c, r->dest, 0, -1);
     }
-    int32_t *blocks = malloc((size_t) n_block * 4 + 4);
-    uint8_t *seen = calloc((size_t) c->n_seq, 1);
-    enum err e = blocks && seen ? ERR_OK : err_set(ERR_NOMEM, "no memory to read a state");
-    if (e == ERR_OK) e = read_blocks(r, kv, in, n_block, blocks);
-    const int32_t n_seq = e == ERR_OK ? state_take_i32(in) : 0;
-    if (e == ERR_OK && (in->bad || n_seq < 0 || n_seq > (r->dest >= 0 ? 1 : INT32_MAX))) e = damaged();
-    for (int32_t i = 0; i < n_seq && e == ERR_OK; i++) e = read_table(r, kv, in, n_block, blocks, seen);
+    memset(r->seen, 0, (size_t) c->n_seq);
+    TRY(read_blocks(r, kv, in, n_block, r->blocks));
+    const int32_t n_seq = state_take_i32(in);
+    if (in->bad || n_seq < 0 || n_seq > (r->dest >= 0 ? 1 : INT32_MAX)) return damaged();
+    for (int32_t i = 0; i < n_seq; i++) TRY(read_table(r, kv, in, n_block, r->blocks, r->seen));
     for (int32_t i = 0; i < n_block && r->apply; i++)
-        if (c->ref[blocks[i]] == 0) c->free[c->n_free++] = blocks[i];  // a block that no table names is no loss
-    free(blocks);
-    free(seen);
-    return e;
+        if (c->ref[r->blocks[i]] == 0) c->free[c->n_free++] = r->blocks[i];  // a block that no table names is no loss
+    return ERR_OK;
 }
 
 static enum err read_rs(const struct reading *r, struct rs *rs, struct state_in *in) {
@@ -384,9 +382,17 @@ static enum err pass(const struct reading *r, struct state_in *in, bool partial)
 
 enum err memory_read(struct llama_memory_i *m, struct state_in *in, int32_t dest_seq, bool partial) {
     const size_t at = in->at;
-    struct reading r = {.m = m, .dest = dest_seq, .apply = false};
-    TRY(pass(&r, in, partial));
-    in->at = at;
-    r.apply = true;
-    return pass(&r, in, partial);
+    size_t n_block = 1;
+    if (m->full) n_block = (size_t) m->full->cells.n_block;
+    if (m->swa && (size_t) m->swa->cells.n_block > n_block) n_block = (size_t) m->swa->cells.n_block;
+    struct reading r = {.m = m, .dest = dest_seq, .blocks = malloc(n_block * 4), .seen = malloc((size_t) m->p.n_seq)};
+    enum err e = r.blocks && r.seen ? pass(&r, in, partial) : err_set(ERR_NOMEM, "no memory to read a state");
+    if (e == ERR_OK) {
+        in->at = at;
+        r.apply = true;
+        e = pass(&r, in, partial);
+    }
+    free(r.blocks);
+    free(r.seen);
+    return e;
 }

@@ -32,6 +32,11 @@ struct plan {
     int32_t *seqs, *rs_src, *rs_dst; // of the current micro-batch
     int32_t *next_pos;               // [n_seq_max] while checking
     int32_t *block_ub;               // [n_block] micro-batch that last wrote to the block
+    struct cell_copies copies;       // of the trial placement
+    int32_t *perm, *ints;            // [cap_rows] while rows are reordered
+    struct place_row *rows_tmp;
+    int8_t *out_tmp;
+    int32_t *seq_first, *seq_left, *seq_pick;  // [n_seq_max]
     size_t cap_embd;
 };
 

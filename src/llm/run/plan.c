@@ -26,17 +26,25 @@ enum err plan_init(struct llama_context *ctx) {
     p->rs_src = malloc(n * 4 + ns * 4);
     p->rs_dst = malloc((n + ns) * 4 * (size_t) (1 + ctx->cp.n_rs_seq));
     p->next_pos = malloc(ns * 4);
+    p->perm = malloc(n * 4);
+    p->ints = malloc(n * 4);
+    p->rows_tmp = malloc(n * sizeof *p->rows_tmp);
+    p->out_tmp = malloc(n);
+    p->seq_first = malloc(ns * 4);
+    p->seq_left = malloc(ns * 4);
+    p->seq_pick = malloc(ns * 4);
     const int32_t n_block = ctx->mem && ctx->mem->full ? ctx->mem->full->cells.n_block : 0;
     p->block_ub = malloc((size_t) n_block * 4 + 4);
     const bool ok = p->rows && p->src && p->token && p->pos && p->pos4 && p->slot && p->out && p->seq_pool && p->ub && p->out_rows && p->seqs && p->rs_src &&
-                    p->rs_dst && p->next_pos && p->block_ub;
+                    p->rs_dst && p->next_pos && p->block_ub && p->perm && p->ints && p->rows_tmp && p->out_tmp && p->seq_first && p->seq_left && p->seq_pick;
     return ok ? ERR_OK : err_set(ERR_NOMEM, "no memory for batches of %zu tokens", n);
 }
 
 void plan_free(struct llama_context *ctx) {
     struct plan *p = &ctx->plan;
     void *all[] = {p->rows, p->src, p->token, p->pos, p->pos4, p->slot, p->embd, p->out, p->seq_pool, p->ub, p->out_rows, p->seqs, p->rs_src, p->rs_dst,
-                   p->next_pos, p->block_ub};
+                   p->next_pos, p->block_ub, p->copies.v, p->perm, p->ints, p->rows_tmp, p->out_tmp, p->seq_first, p->seq_left,
+                   p->seq_pick};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     memset(p, 0, sizeof *p);
 }
@@ -128,6 +136,10 @@ static enum err grow_rows(struct plan *p) {
     GROW(p->slot, cap, 4);
     GROW(p->out, cap, 1);
     GROW(p->out_rows, cap, 4);
+    GROW(p->perm, cap, 4);
+    GROW(p->ints, cap, 4);
+    GROW(p->rows_tmp, cap, sizeof *p->rows_tmp);
+    GROW(p->out_tmp, cap, 1);
     p->cap_rows = cap;
     return ERR_OK;
 }
@@ -203,7 +215,6 @@ static bool must_close(const struct llama_context *ctx, int32_t block, int32_t n
 static int rows_in_order(struct llama_context *ctx, const struct batch_view *b) {
     struct plan *p = &ctx->plan;
     struct cells *c = &ctx->mem->full->cells;
-    struct cell_copies copies = {0};
     uint8_t taken[512];
     int32_t group[512], cell, index;
     for (int32_t k = 0; k < c->n_block; k++) p->block_ub[k] = -1;
@@ -223,13 +234,13 @@ static int rows_in_order(struct llama_context *ctx, const struct batch_view *b) 
                 if (new_ubatch(p, p->n_rows) != ERR_OK) r = -2;
             }
             if (r == 0 && add_row(ctx, b, i, group, n, pos, out) != ERR_OK) r = -2;
-            if (r == 0 && !cells_place(c, group, n, pos, &cell, &index, &copies)) r = 1;
+            if (r == 0 && !cells_place(c, group, n, pos, &cell, &index, &p->copies)) r = 1;
             if (r == 0) p->block_ub[cell / CELL_BLOCK] = p->n_ub - 1;
         }
     }
     if (p->n_ub) p->ub[p->n_ub - 1].n = p->n_rows - p->ub[p->n_ub - 1].r0;
     cells_restore(c);
-    free(copies.v);
+    p->copies.n = 0;
     if (r == 1) log_debug("no room in the cache for a batch of %d tokens\n", b->n_tokens);
     return r;
 }
@@ -265,60 +276,34 @@ static int rows_by_seq(struct llama_context *ctx, const struct batch_view *b) {
     return n_seqs;
 }
 
-// Applies row order perm (new place -> old row) to the plan's arrays. Uses the scratch arrays of the plan.
-static enum err permute_rows(struct plan *p, const int32_t *perm) {
+// Applies row order perm (new place -> old row) to the plan's arrays.
+static void permute_rows(struct plan *p) {
     const size_t n = (size_t) p->n_rows, cap = (size_t) p->cap_rows;
-    struct place_row *rows = malloc(cap * sizeof *rows);
-    int32_t *ints = malloc(cap * 4);
-    int8_t *out = malloc(cap);
-    if (!rows || !ints || !out) {
-        free(rows);
-        free(ints);
-        free(out);
-        return err_set(ERR_NOMEM, "no memory for a batch of %zu rows", n);
-    }
     for (size_t i = 0; i < n; i++) {
-        rows[i] = p->rows[perm[i]];
-        out[i] = p->out[perm[i]];
+        p->rows_tmp[i] = p->rows[p->perm[i]];
+        p->out_tmp[i] = p->out[p->perm[i]];
     }
-    memcpy(p->rows, rows, n * sizeof *rows);
-    memcpy(p->out, out, n);
+    memcpy(p->rows, p->rows_tmp, n * sizeof *p->rows);
+    memcpy(p->out, p->out_tmp, n);
     int32_t *lists[] = {p->src, p->token, p->slot, p->pos, p->pos + cap, p->pos + 2 * cap, p->pos + 3 * cap};
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
-        for (size_t i = 0; i < n; i++) ints[i] = lists[l][perm[i]];
-        memcpy(lists[l], ints, n * 4);
+        for (size_t i = 0; i < n; i++) p->ints[i] = lists[l][p->perm[i]];
+        memcpy(lists[l], p->ints, n * 4);
     }
-    free(rows);
-    free(ints);
-    free(out);
-    return ERR_OK;
 }
 
 // Recurrent layers take sequences of equal length side by side: as many tokens as all of them still have.
 static int split_equal(struct llama_context *ctx, int32_t n_seqs) {
     struct plan *p = &ctx->plan;
-    if (n_seqs == 1) {
-        for (int32_t r = 0; r < p->n_rows; r += ctx->cp.n_ubatch) {
-            if (new_ubatch(p, r) != ERR_OK) return -2;
-            struct plan_ubatch *u = &p->ub[p->n_ub - 1];
-            u->n = p->n_rows - r < ctx->cp.n_ubatch ? p->n_rows - r : ctx->cp.n_ubatch;
-            u->n_seqs = 1;
-            u->n_seq_tokens = u->n;
-        }
-        return 0;
-    }
-    const size_t ns = (size_t) n_seqs;
-    int32_t *first = malloc(ns * 4), *left = malloc(ns * 4), *pick = malloc(ns * 4), *perm = malloc((size_t) p->n_rows * 4);
-    int r = first && left && pick && perm ? 0 : -2;
-    for (int32_t i = 0, s = -1; r == 0 && i < p->n_rows; i++) {
+    int32_t *first = p->seq_first, *left = p->seq_left, *pick = p->seq_pick;
+    for (int32_t i = 0, s = -1; i < p->n_rows; i++) {
         if (i == 0 || p->slot[i] != p->slot[i - 1]) {
             first[++s] = i;
             left[s] = 0;
         }
         left[s]++;
     }
-    int32_t at = 0;
-    while (r == 0 && at < p->n_rows) {
+    for (int32_t at = 0; at < p->n_rows;) {
         int32_t n = 0, t = INT32_MAX;
         for (int32_t s = 0; s < n_seqs && n < ctx->cp.n_ubatch; s++) {
             if (!left[s]) continue;
@@ -326,20 +311,16 @@ static int split_equal(struct llama_context *ctx, int32_t n_seqs) {
             pick[n++] = s;
         }
         if (t > ctx->cp.n_ubatch / n) t = ctx->cp.n_ubatch / n;
-        if (new_ubatch(p, at) != ERR_OK) r = -2;
-        else p->ub[p->n_ub - 1] = (struct plan_ubatch){.r0 = at, .n = n * t, .n_seqs = n, .n_seq_tokens = t};
+        if (new_ubatch(p, at) != ERR_OK) return -2;
+        p->ub[p->n_ub - 1] = (struct plan_ubatch){.r0 = at, .n = n * t, .n_seqs = n, .n_seq_tokens = t};
         for (int32_t k = 0; k < n; k++) {
-            for (int32_t j = 0; j < t; j++) perm[at++] = first[pick[k]] + j;
+            for (int32_t j = 0; j < t; j++) p->perm[at++] = first[pick[k]] + j;
             first[pick[k]] += t;
             left[pick[k]] -= t;
         }
     }
-    if (r == 0 && permute_rows(p, perm) != ERR_OK) r = -2;
-    free(first);
-    free(left);
-    free(pick);
-    free(perm);
-    return r;
+    if (n_seqs > 1) permute_rows(p);
+    return 0;
 }
 
 // Without a cache a sequence must be whole within its micro-batch; each begins a block of scratch of its own.
@@ -378,15 +359,14 @@ static bool room_for_rows(struct llama_context *ctx) {
     if (!ctx->mem->full) return true;
     struct plan *p = &ctx->plan;
     struct cells *c = &ctx->mem->full->cells;
-    struct cell_copies copies = {0};
     bool ok = true;
     cells_save(c);
     for (int32_t r = 0; r < p->n_rows && ok; r++) {
         int32_t cell, index;
-        ok = cells_place(c, p->rows[r].seq, p->rows[r].n_seq, p->rows[r].pos, &cell, &index, &copies);
+        ok = cells_place(c, p->rows[r].seq, p->rows[r].n_seq, p->rows[r].pos, &cell, &index, &p->copies);
     }
     cells_restore(c);
-    free(copies.v);
+    p->copies.n = 0;
     return ok;
 }
 
