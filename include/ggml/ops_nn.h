@@ -129,6 +129,9 @@ GGML_DEPRECATED(GGML_API void ggml_flash_attn_ext_set_prec(struct ggml_tensor *a
 GGML_API enum ggml_prec ggml_flash_attn_ext_get_prec(const struct ggml_tensor *a);
 GGML_API void ggml_flash_attn_ext_set_n_kv_max(struct ggml_tensor *a, int32_t n_kv_max);
 GGML_API void ggml_flash_attn_ext_add_sinks(struct ggml_tensor *a, struct ggml_tensor *sinks);
+// Gradients of softmax(q k^T / sqrt(n_embd)) v with respect to q, k and v. masked: query i sees keys up to n_kv - n_query + i.
+//   q, d [n_embd, n_query, n_head, n_batch], d the gradient of the result; k [n_embd, n_kv, n_head_kv, n_batch]
+//   v [n_kv, n_embd, n_head_kv, n_batch]; all F32; result [n]: the three gradients, each padded to GGML_MEM_ALIGN bytes
 GGML_API struct ggml_tensor *ggml_flash_attn_back(struct ggml_context *ctx, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v, struct ggml_tensor *d, bool masked);
 GGML_API struct ggml_tensor *ggml_ssm_conv(struct ggml_context *ctx, struct ggml_tensor *sx, struct ggml_tensor *c);
 GGML_API struct ggml_tensor *ggml_ssm_scan(struct ggml_context *ctx, struct ggml_tensor *s, struct ggml_tensor *x, struct ggml_tensor *dt, struct ggml_tensor *A, struct ggml_tensor *B, struct ggml_tensor *C, struct ggml_tensor *ids, int64_t K);

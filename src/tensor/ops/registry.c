@@ -6,8 +6,6 @@
 #define OP(ID, name) extern const struct op op_##name;
 #include "ops/ops.def"
 #undef OP
-// Not written yet.
-#pragma weak op_flash_attn_back
 
 static const struct op *const table[GGML_OP_COUNT] = {
 #define OP(ID, name) [GGML_OP_##ID] = &op_##name,
