@@ -147,6 +147,22 @@ struct ggml_tensor *blk_moe(struct graph *g, const struct layer *l, struct ggml_
 // The shared expert ffn_*_shexp; times sigmoid(ffn_gate_inp_shexp . x) where the layer has that.
 struct ggml_tensor *blk_shared_expert(struct graph *g, const struct layer *l, struct ggml_tensor *x, const struct act_opts *o);
 
+// ---- forms.c ------------------------------------------------------------------------------------------------------
+// A whole layer in one of the three usual forms, with the norms' names of the sheets. The network is dense, or experts where the layer
+// has a router (plus the shared expert where it has that).
+struct form_opts {
+    enum norm norm;
+    struct attn_opts attn;
+    struct act_opts act;          // of the dense network and the shared expert
+    struct moe_opts moe;
+};
+// h = x + attn(attn_norm x); y = h + ffn(ffn_norm h)
+struct ggml_tensor *blk_pre_norm(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
+// h = x + post_attn_norm(attn(attn_norm x)); y = h + post_ffw_norm(ffn(ffn_norm h))
+struct ggml_tensor *blk_sandwich(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
+// n = attn_norm x; y = x + attn(n) + ffn(n)
+struct ggml_tensor *blk_parallel(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
+
 // ---- recurrent.c --------------------------------------------------------------------------------------------------
 // In graphs with recurrent layers rows lie sequence by sequence: x [E, T] is [E, n_seq_tokens, n_seqs] (blk_by_seq).
 struct ggml_tensor *blk_by_seq(struct graph *g, struct ggml_tensor *x);

@@ -1,0 +1,26 @@
+// chatglm: ChatGLM 2, 3 and GLM-4 9B; gate and up in one matrix, half of each head turns.
+#include "arch/arch.h"
+
+static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
+
+static const struct arch_tensor tensors[] = {
+    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_NORM(attn_norm),
+    T_QKV,
+    {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
+    T_NORM(ffn_norm),
+    {SLOT_ffn_up, "E,2*F", 0, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
+    {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+};
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    return blk_pre_norm(g, l, x, il, &(struct form_opts){0});
+}
+
+const struct arch arch_chatglm = {
+    .name = "chatglm",
+    .rope = LLAMA_ROPE_TYPE_NORM,
+    .keys = keys,
+    .tensors = tensors,
+    .layer = layer,
+};

@@ -1,0 +1,54 @@
+// minicpm: scales on the embeddings, the branches and the logits, with defaults that follow from the size.
+#include "arch/arch.h"
+
+static const struct arch_key keys[] = {
+    K_RMS,
+    {"embedding_scale", HP_f_embd_scale, "12", 0},
+    {"residual_scale", HP_f_residual_scale, "1.4/sqrt(L)", 0},
+    {"logit_scale", HP_f_logit_scale, "256/E", 0},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct arch_tensor tensors[] = {
+    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_ROPE_FREQS,
+    {SLOT_rope_factors_long, "R/2", T_OPT, "rtype==3", 0, 0, 0}, {SLOT_rope_factors_short, "R/2", T_OPT, "rtype==3", 0, 0, 0},
+    T_NORM(attn_norm),
+    T_QKV,
+    {SLOT_attn_output, "H*Dv,E", T_BIAS_OPT | T_SCALE, 0, 0, 0, 0},
+    T_NORM(ffn_norm),
+    T_FFN_ANY(T_BIAS_OPT, "X==0"),
+    T_ROUTER("X>0"), {SLOT_ffn_gate_exps, "E,F,X", T_OPT, "X>0", 0, 0, 0}, {SLOT_ffn_up_exps, "E,F,X", 0, "X>0", 0, 0, 0}, {SLOT_ffn_down_exps, "F,E,X", 0, "X>0", 0, 0, 0},
+    {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+};
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    const float rs = g->hp->f_residual_scale;
+    struct ggml_tensor *cur = blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct attn_opts){0});
+    blk_select(g, il, &cur, &x);
+    if (rs != 0) cur = ggml_scale(g->ctx, cur, rs);
+    x = ggml_add(g->ctx, cur, x);
+    cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
+    if (l->ffn_gate_inp.w) cur = blk_moe(g, l, cur, il, &(struct moe_opts){.gate = GATE_SOFTMAX, .norm = true});
+    else cur = blk_ffn_layer(g, l, cur, ACT_SILU);
+    if (rs != 0) cur = ggml_scale(g->ctx, cur, rs);
+    return ggml_add(g->ctx, cur, x);
+}
+
+static struct ggml_tensor *embed(struct graph *g) { return blk_embed(g, g->hp->f_embd_scale); }
+
+static void head(struct graph *g, struct ggml_tensor *x) {
+    const float ls = g->hp->f_logit_scale;
+    blk_head(g, x, &(struct head_opts){.scale = ls != 0 ? 1.0f / ls : 0});
+}
+
+const struct arch arch_minicpm = {
+    .name = "minicpm",
+    .flags = ARCH_HF_PERMUTED,
+    .rope = LLAMA_ROPE_TYPE_NORM,
+    .keys = keys,
+    .tensors = tensors,
+    .embed = embed,
+    .layer = layer,
+    .head_fn = head,
+};

@@ -1,0 +1,28 @@
+// pockettts: the backbone of a speech model; its output matrix is the embedding.
+#include "arch/arch.h"
+
+static const struct arch_key keys[] = {K_LN, {NULL, 0, NULL, 0}};
+
+static const struct arch_tensor tensors[] = {
+    T_EMBD, T_OUT_NORM_B,
+    T_NORM_B(attn_norm),
+    T_QKV,
+    {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
+    T_NORM_B(ffn_norm),
+    {SLOT_ffn_up, "E,F", 0, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
+    {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+};
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    return blk_pre_norm(g, l, x, il, &(struct form_opts){.norm = NORM_LN, .act = {.act = ACT_GELU}});
+}
+
+const struct arch arch_pockettts = {
+    .name = "pockettts",
+    .rope = LLAMA_ROPE_TYPE_NORM,
+    .norm = NORM_LN,
+    .head = {.tied = true},
+    .keys = keys,
+    .tensors = tensors,
+    .layer = layer,
+};
