@@ -304,8 +304,10 @@ static bool replan(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
 
 bool ggml_gallocr_alloc_graph(ggml_gallocr_t g, struct ggml_cgraph *graph) {
     if (!usable(g, graph, "ggml_gallocr_alloc_graph")) return false;
-    if (!gallocr_fits(g, graph, NULL, NULL) && !replan(g, graph)) return false;
-    return gallocr_assign_leafs(g, graph) == ERR_OK && gallocr_assign_nodes(g, graph) == ERR_OK;
+    enum fit fit = gallocr_fit_leafs(g, graph, NULL);
+    if (fit == FIT_YES) fit = gallocr_fit_nodes(g, graph, NULL);
+    if (fit != FIT_NO) return fit == FIT_YES;
+    return replan(g, graph) && gallocr_fit_leafs(g, graph, NULL) == FIT_YES && gallocr_fit_nodes(g, graph, NULL) == FIT_YES;
 }
 
 size_t gallocr_overhead(const struct ggml_gallocr *g) {

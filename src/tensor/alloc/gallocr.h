@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
+#include "ggml/device.h"
 
 // GALLOCR_EFFORT: how much more work than the first placement may go into meeting the bound.
 enum { GALLOCR_EFFORT = 12, REF_EXTERNAL = -1, MAX_POOLS = 64, MAX_CHUNKS = 64 };
@@ -28,6 +29,7 @@ struct node_ref {
     int16_t buffer_id;
     uint16_t op;
     int16_t takes;             // source whose memory the node took over, or -1
+    bool is_view;              // nothing runs
 };
 
 struct leaf_ref {
@@ -88,12 +90,11 @@ struct ggml_gallocr {
 MUST_USE enum err gallocr_read(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids);
 // Places the slots: offsets, chunks and their needs.
 MUST_USE enum err gallocr_place(struct ggml_gallocr *g, int effort);
-// True when graph has the shape that was planned and nothing in it is larger than its slot; leaves each slot's root set.
-// ids: as for reserve_n; NULL: whatever was planned.
-bool gallocr_fits(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids);
-// Give every tensor of a graph that fits its address: first the leafs, then the nodes.
-MUST_USE enum err gallocr_assign_leafs(struct ggml_gallocr *g, const struct ggml_cgraph *graph);
-MUST_USE enum err gallocr_assign_nodes(struct ggml_gallocr *g, const struct ggml_cgraph *graph);
+// FIT_YES: the graph has the shape that was planned and nothing in it is larger than its slot; its tensors have their addresses. First
+// the leafs, then the nodes. FIT_ERROR: a device refused a tensor. ids: as for reserve_n; NULL: whatever was planned.
+enum fit { FIT_NO, FIT_YES, FIT_ERROR };
+enum fit gallocr_fit_leafs(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *leaf_ids);
+enum fit gallocr_fit_nodes(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids);
 
 // Whether a tensor's memory is the allocator's own: left from an earlier graph or plan, and its to give again. A pool keeps its buffer
 // handles when it grows, so that this holds for addresses that are out of date, too.
@@ -102,6 +103,14 @@ bool gallocr_owns(const struct ggml_gallocr *g, ggml_backend_buffer_t buffer);
 // Whether node's result may be written over its source i_src: the operation and the device allow it and every element has the
 // same offset in both. *wide: only Lamina's kernels allow it (the set of bound LB2), not every device.
 bool gallocr_may_take(const struct ggml_tensor *node, int i_src, ggml_backend_buffer_type_t buft, bool *wide);
+
+// Bytes that a tensor takes in a buffer type. Nearly all are packed and need no more than their last stride.
+static inline size_t gallocr_bytes(ggml_backend_buffer_type_t buft, const struct ggml_tensor *t) {
+    if (!buft->iface->get_alloc_size && t->ne[0] > 0 && t->nb[2] == t->nb[1] * (size_t) t->ne[1] && t->nb[3] == t->nb[2] * (size_t) t->ne[2]) {
+        return t->nb[3] * (size_t) t->ne[3];
+    }
+    return ggml_backend_buft_get_alloc_size(buft, t);
+}
 
 static inline struct ggml_tensor *gallocr_root(struct ggml_tensor *t) { return t->view_src ? t->view_src : t; }
 

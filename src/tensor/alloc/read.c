@@ -90,7 +90,7 @@ struct reader {
 static int32_t new_slot(struct reader *r, struct ggml_tensor *t, int id, int step) {
     const int pool = r->g->pool_of_id[id];
     const ggml_backend_buffer_type_t buft = r->g->pools[pool].buft;
-    const size_t align = ggml_backend_buft_get_alignment(buft), size = ggml_backend_buft_get_alloc_size(buft, t);
+    const size_t align = ggml_backend_buft_get_alignment(buft), size = gallocr_bytes(buft, t);
     const int32_t s = r->l->n_slots++;
     r->l->slots[s] = (struct slot) {.root = t, .size = size, .pool = (int16_t) pool, .input = step == 0};
     r->l->items[s] = (struct plan_item) {.bytes = size > SIZE_MAX - align ? SIZE_MAX : GGML_PAD(size, align), .first = step,
@@ -179,7 +179,7 @@ static bool pin(struct reader *r, struct ggml_tensor *t, int32_t slot) {
     struct plan_item *it = &r->l->items[slot];
     const struct pool *p = &r->g->pools[s->pool];
     if (root->buffer != p->chunks[0].buffer) return false;
-    s->pinned = it->fixed = true;
+    s->pinned = it->fixed = s->output = true;
     it->offset = (size_t) ((char *) root->data - (char *) ggml_backend_buffer_get_base(root->buffer));
     live_until(r, slot, r->end);
     return true;
@@ -213,7 +213,7 @@ static enum err read_node(struct reader *r, const struct ggml_cgraph *graph, int
     const int32_t slot = r->m->entry_slot[e];
     if (!view && t->view_src) live_until(r, slot, step);  // an operation in place writes its root
     r->l->nodes[i] = (struct node_ref) {.slot = slot, .first_src = first_src, .n_src = (int16_t) (r->l->n_refs - first_src),
-                                        .buffer_id = (int16_t) id, .op = (uint16_t) t->op, .takes = -1};
+                                        .buffer_id = (int16_t) id, .op = (uint16_t) t->op, .takes = -1, .is_view = view};
     return ERR_OK;
 }
 

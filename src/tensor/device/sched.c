@@ -300,15 +300,22 @@ static void turn_inputs(struct ggml_backend_sched *s) {
     }
 }
 
-static enum err place(struct ggml_backend_sched *s) {
+static enum fit fit(struct ggml_backend_sched *s) {
     struct ggml_cgraph *g = graph_of(s);
-    if (!gallocr_fits(s->galloc, g, ids(s, s->node_ids), ids(s, s->leaf_ids))) {
-        ggml_backend_sched_synchronize(s);  // the buffers may be in use
-        if (!ggml_gallocr_reserve_n(s->galloc, g, ids(s, s->node_ids), ids(s, s->leaf_ids))) return ERR_NOMEM;
-    }
-    TRY(gallocr_assign_leafs(s->galloc, g));
+    const enum fit f = gallocr_fit_leafs(s->galloc, g, ids(s, s->leaf_ids));
+    if (f != FIT_YES) return f;
     turn_inputs(s);
-    return gallocr_assign_nodes(s->galloc, g);
+    return gallocr_fit_nodes(s->galloc, g, ids(s, s->node_ids));
+}
+
+static enum err place(struct ggml_backend_sched *s) {
+    enum fit f = fit(s);
+    if (f == FIT_NO) {
+        ggml_backend_sched_synchronize(s);  // the buffers may be in use
+        if (!ggml_gallocr_reserve_n(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids))) return ERR_NOMEM;
+        f = fit(s);
+    }
+    return f == FIT_YES ? ERR_OK : ERR_FAILED;
 }
 
 // Nodes that read copies are run as shadows, which share everything but their sources.
