@@ -246,6 +246,22 @@ static bool findable(const char *text, size_t len, enum llama_token_attr attr, c
 
 // ---- encoding
 
+// A merge may give what is no token: its bytes (characters) come out one by one, so that nothing is lost.
+static enum err encode_pieces(struct session *s, const char *p, size_t len) {
+    for (size_t at = 0; at < len;) {
+        int step = 1;
+        if (s->v->bpe->raw) utf8_decode(p + at, p + len, &step);
+        llama_token t = vocab_find(s->v, p + at, (size_t) step);
+        if (t >= 0) {
+            TRY(session_push(s, t));
+        } else {
+            TRY(session_push_bytes(s, p + at, (size_t) step));
+        }
+        at += (size_t) step;
+    }
+    return ERR_OK;
+}
+
 static enum err encode_word(struct session *s, const char *p, size_t len) {
     const struct llama_vocab *v = s->v;
     llama_token t;
@@ -265,7 +281,7 @@ static enum err encode_word(struct session *s, const char *p, size_t len) {
         if (t >= 0) {
             TRY(session_push(s, t));
         } else {
-            TRY(session_push_bytes(s, p + sym[i].at, sym[i].len));
+            TRY(encode_pieces(s, p + sym[i].at, sym[i].len));
         }
     }
     session_remember(s, w, p, len, start);

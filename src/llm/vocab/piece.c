@@ -40,28 +40,46 @@ int32_t llama_token_to_piece(const struct llama_vocab *vocab, llama_token token,
 
 // ---- detokenize
 
-// A shorter spelling of `from` at the start of rest; 0 if it is not there.
-struct rule {
-    const char *from, *to;
-};
+// What follows a space and takes it away, as the tokenizers of Hugging Face do it (clean_up_tokenization): . ? ! , n't 'm 's
+// 've 're, and ' between two spaces, which loses both. Rules there run one after the other; the only one whose result another
+// rule could change is the lone ', so its turn is a pass of its own.
+static bool space_goes(const char *p, size_t left) {
+    switch (*p) {
+    case '.': case '?': case '!': case ',': return true;
+    case 'n': return left >= 3 && p[1] == '\'' && p[2] == 't';
+    case '\'': return left >= 2 && (p[1] == 'm' || p[1] == 's' || (left >= 3 && (p[1] == 'v' || p[1] == 'r') && p[2] == 'e'));
+    default: return false;
+    }
+}
 
-// One rule after the other, as the tokenizers of Hugging Face do it (clean_up_tokenization). In place; returns the length.
-static size_t clean(char *text, size_t n) {
-    static const struct rule rules[] = {{" .", "."},     {" ?", "?"},    {" !", "!"},   {" ,", ","},     {" ' ", "'"},
-                                        {" n't", "n't"}, {" 'm", "'m"},  {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-    for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
-        size_t from = strlen(rules[r].from), to = strlen(rules[r].to), k = 0;
-        for (size_t i = 0; i < n;) {
-            if (text[i] == ' ' && n - i >= from && memcmp(text + i, rules[r].from, from) == 0) {
-                memcpy(text + k, rules[r].to, to);
-                k += to;
-                i += from;
-            } else {
-                text[k++] = text[i++];
+// One pass: marks (spaces before . ? ! ,) or apostrophes or contractions. In place; returns the length.
+static size_t clean_pass(char *text, size_t n, int pass) {
+    char *sp = memchr(text, ' ', n);
+    size_t k = sp ? (size_t) (sp - text) : n, i = k;
+    while (i < n) {
+        char c = text[i];
+        if (c == ' ' && i + 1 < n) {
+            char d = text[i + 1];
+            bool mark = d == '.' || d == '?' || d == '!' || d == ',';
+            if (pass == 1 && d == '\'' && i + 2 < n && text[i + 2] == ' ') {
+                text[k++] = '\'';
+                i += 3;
+                continue;
+            }
+            if (pass == 0 ? mark : pass == 2 && !mark && space_goes(text + i + 1, n - i - 1)) {
+                text[k++] = d;
+                i += 2;
+                continue;
             }
         }
-        n = k;
+        text[k++] = c;
+        i++;
     }
+    return k;
+}
+
+static size_t clean(char *text, size_t n) {
+    for (int pass = 0; pass < 3; pass++) n = clean_pass(text, n, pass);
     return n;
 }
 

@@ -58,7 +58,44 @@ void regex_free(struct regex *re) {
     free(re);
 }
 
-// One search of a window that starts at `from`. 1 found, 0 none, -1 the window's end was in the way.
+static int run(const struct regex *re, const uint32_t *cps, size_t n, size_t first, uint32_t options, pcre2_match_data *m) {
+    int rc = pcre2_match(re->code, cps, n, first, options, m, re->limits);
+    if (rc != PCRE2_ERROR_JIT_STACKLIMIT) return rc;
+    // the 32 kB of the machine's stack that PCRE2 takes by itself are not enough
+    pcre2_jit_stack *stack = pcre2_jit_stack_create(STACK_START, STACK_MAX, NULL);
+    pcre2_match_context *ctx = pcre2_match_context_copy(re->limits);
+    if (stack && ctx) {
+        pcre2_jit_stack_assign(ctx, NULL, stack);
+        rc = pcre2_match(re->code, cps, n, first, options, m, ctx);
+    }
+    pcre2_match_context_free(ctx);
+    pcre2_jit_stack_free(stack);
+    return rc;
+}
+
+// 1 found, 0 none, -1 the window's end was in the way.
+static int match(const struct regex *re, const uint32_t *cps, size_t n, size_t first, bool partial, const char **places,
+                 const char *from, const char **at, const char **to) {
+    pcre2_match_data *m = pcre2_match_data_create(8, NULL);
+    if (!m) return 0;
+    int rc = run(re, cps, n, first, PCRE2_NO_UTF_CHECK | (partial ? PCRE2_PARTIAL_HARD : 0), m), found = 0;
+    const PCRE2_SIZE *span = pcre2_get_ovector_pointer(m);
+    if (rc == PCRE2_ERROR_PARTIAL || (partial && rc == PCRE2_ERROR_NOMATCH)) {
+        found = -1;
+    } else if (rc >= 0) {
+        *at = places[span[0]];
+        *to = places[span[1]];
+        found = 1;
+    } else if (rc != PCRE2_ERROR_NOMATCH) {  // a limit was hit: one character goes through
+        *at = from;
+        *to = places[first + 1];
+        found = 1;
+    }
+    pcre2_match_data_free(m);
+    return found;
+}
+
+// One search of a window that starts at `from`, as match.
 static int search(const struct regex *re, const char *start, const char *from, const char *end, size_t window, const char **at,
                   const char **to) {
     // a few characters before, for what looks back (\b)
@@ -79,30 +116,7 @@ static int search(const struct regex *re, const char *start, const char *from, c
         p += len;
     }
     places[n] = p;
-    bool partial = p < end;
-    pcre2_match_data *m = pcre2_match_data_create(8, NULL);
-    pcre2_jit_stack *stack = pcre2_jit_stack_create(STACK_START, STACK_MAX, NULL);
-    pcre2_match_context *ctx = m ? pcre2_match_context_copy(re->limits) : NULL;
-    int found = 0;
-    if (ctx) {
-        if (stack) pcre2_jit_stack_assign(ctx, NULL, stack);
-        int rc = pcre2_match(re->code, cps, n, first, PCRE2_NO_UTF_CHECK | (partial ? PCRE2_PARTIAL_HARD : 0), m, ctx);
-        const PCRE2_SIZE *span = pcre2_get_ovector_pointer(m);
-        if (rc == PCRE2_ERROR_PARTIAL || (partial && rc == PCRE2_ERROR_NOMATCH)) {
-            found = -1;
-        } else if (rc >= 0) {
-            *at = places[span[0]];
-            *to = places[span[1]];
-            found = 1;
-        } else if (rc != PCRE2_ERROR_NOMATCH) {  // a limit was hit
-            *at = from;
-            *to = places[first + 1];
-            found = 1;
-        }
-    }
-    pcre2_match_context_free(ctx);
-    pcre2_jit_stack_free(stack);
-    pcre2_match_data_free(m);
+    int found = match(re, cps, n, first, p < end, places, from, at, to);
     free((void *) places);
     return found;
 }
