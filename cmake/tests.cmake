@@ -23,7 +23,7 @@ foreach(f ${TEST_SOURCES})
   set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT 300 ENVIRONMENT GGML_OVERSUBSCRIBE=1)
 endforeach()
 
-# Checks that need no program: headers against the interface tables, headers alone.
+# Checks that need no program: headers against the interface tables, headers alone, exported symbols; the walls of the house.
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
   foreach(what layout alone)
@@ -31,6 +31,8 @@ if(Python3_FOUND)
       --cc ${CMAKE_C_COMPILER} --cxx ${CMAKE_CXX_COMPILER})
     set_tests_properties(api/${what} PROPERTIES SKIP_RETURN_CODE 77)
   endforeach()
+  add_test(NAME api/symbols COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/check_api.py symbols $<TARGET_FILE:ggml>)
+  add_test(NAME tree COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/check_tree.py)
 endif()
 
 # tests/modules/<name>.c: device libraries that tests load at run time; they see the public headers alone.

@@ -137,14 +137,18 @@ def check_descriptors():
             problem(os.path.join(ops, "ops.def"), line, f"op_{name} is defined {len(owners)} times: {owners}")
 
 
-OWNERS = [(r"case GGML_OP_\w+:", ("ops",), "operations"), (r"case GGML_TYPE_\w+:", ("type", "kern"), "element types"),
-          (r"case LLM_ARCH_\w+:", ("arch",), "architectures")]
+# pattern, the half it is looked for in, the folders that own it
+OWNERS = [(r"case GGML_OP_\w+:", "tensor", ("ops",), "operations"),
+          (r"case GGML_TYPE_\w+:", "tensor", ("type", "kern"), "element types"),
+          (r"case LLM_ARCH_\w+:", "llm", ("arch",), "architectures")]
 
 
 def check_switches(path):
     part, folder = part_of(path)
     text = open(path, encoding="utf-8").read()
-    for pattern, owners, what in OWNERS:
+    for pattern, half, owners, what in OWNERS:
+        if part != half:
+            continue
         for m in re.finditer(pattern, text):
             if folder not in owners:
                 problem(path, text.count("\n", 0, m.start()) + 1, f"a switch over {what} outside {'/'.join(owners)}")

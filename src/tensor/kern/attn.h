@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ggml/enums.h"
 #include "kern/kern.h"
 
 // Rows are packed and multiplied in panels of ATTN_ROWS; a tile is up to ATTN_TILE rows.
@@ -17,6 +18,17 @@ enum { ATTN_BLOCK = 64, ATTN_ROWS = 6, ATTN_TILE = 2 * ATTN_ROWS, ATTN_PAD = 16 
 
 // Storage that kernels unpack themselves; a type's own decoder does the others, row by row.
 enum attn_form { ATTN_F32, ATTN_F16, ATTN_BF16, ATTN_Q8_0, ATTN_OTHER };
+
+// Which of them rows of a type are in.
+static inline enum attn_form attn_form_of(enum ggml_type type) {
+    switch (type) {
+        case GGML_TYPE_F32: return ATTN_F32;
+        case GGML_TYPE_F16: return ATTN_F16;
+        case GGML_TYPE_BF16: return ATTN_BF16;
+        case GGML_TYPE_Q8_0: return ATTN_Q8_0;
+        default: return ATTN_OTHER;
+    }
+}
 
 // Running softmax states of some rows. A row that has seen nothing has m = -inf, l = 0, o = 0.
 struct attn_state {

@@ -89,20 +89,10 @@ static struct rows rows_at(const struct attn_run *r, const struct ggml_tensor *x
     return (struct rows) {x, type, (const char *) x->data + cell * (int64_t) x->nb[1] + head * (int64_t) x->nb[2] + i3 * (int64_t) x->nb[3]};
 }
 
-static enum attn_form form_of(enum ggml_type type) {
-    switch (type) {
-        case GGML_TYPE_F32: return ATTN_F32;
-        case GGML_TYPE_F16: return ATTN_F16;
-        case GGML_TYPE_BF16: return ATTN_BF16;
-        case GGML_TYPE_Q8_0: return ATTN_Q8_0;
-        default: return ATTN_OTHER;
-    }
-}
-
 // Rows j0 .. j0 + n_row as F32 at out [n_row][ld], zeros for those not in `set` and beyond a row's end.
 static void unpack(const struct attn_plan *p, const struct rows *rows, int j0, int n_row, uint64_t set, float *out, int64_t ld,
                    struct attn_ahead *ahead) {
-    const enum attn_form form = form_of(rows->x->type);
+    const enum attn_form form = attn_form_of(rows->x->type);
     const int64_t n = rows->x->ne[0], stride = (int64_t) rows->x->nb[1];
     const char *src = rows->data + j0 * stride;
     set >>= j0;
@@ -181,8 +171,8 @@ void flash_attn_block(struct attn_run *r, int64_t b) {
     struct attn_block x = {.k = r->k, .v = r->v, .d = p->d, .dv = p->dv, .dvp = p->dvp, .cap = p->cap, .work = r->work,
                            .k_ahead = &k_ahead, .v_ahead = &v_ahead};
     const bool same = all_see(r, all);
-    if (same && r->n_row <= ATTN_ROWS && form_of(p->v->type) != ATTN_OTHER) {  // few rows: not worth unpacking for
-        x.v_raw = v.data, x.v_stride = p->v->nb[1], x.v_form = form_of(p->v->type);
+    if (same && r->n_row <= ATTN_ROWS && attn_form_of(p->v->type) != ATTN_OTHER) {  // few rows: not worth unpacking for
+        x.v_raw = v.data, x.v_stride = p->v->nb[1], x.v_form = attn_form_of(p->v->type);
     } else {
         unpack(p, &v, 0, ATTN_BLOCK, all, r->v, p->dvp, &v_ahead);
         x.careful = !same && !p->kern->finite(r->v, ATTN_BLOCK * p->dvp);
