@@ -271,15 +271,15 @@ static void divide_by_sum(float *c, int step, int n, float eps) {
     for (int i = 0; i < n; i++) c[i * step] /= sum + eps;
 }
 
-static void softmax(float *c, int n) {
+static void softmax(float *c, int64_t n) {
     float top = c[0], sum = 0.0f;
-    for (int i = 1; i < n; i++) top = c[i] > top ? c[i] : top;
-    for (int i = 0; i < n; i += VF_N) {
+    for (int64_t i = 1; i < n; i++) top = c[i] > top ? c[i] : top;
+    for (int64_t i = 0; i < n; i += VF_N) {
         const int m = vf_lanes(i, n);
         vf_store_n(c + i, vf_exp(vf_sub(vf_load_n(c + i, m), vf_set1(top))), m);
     }
-    for (int i = 0; i < n; i++) sum += c[i];
-    for (int i = 0; i < n; i++) c[i] /= sum;
+    for (int64_t i = 0; i < n; i++) sum += c[i];
+    for (int64_t i = 0; i < n; i++) c[i] /= sum;
 }
 
 static void sinkhorn(const float *mix, const float *base, float scale, float eps, int n, int n_iter, float *c) {
