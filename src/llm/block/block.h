@@ -101,6 +101,12 @@ struct ggml_tensor *blk_cache_extra(struct graph *g, struct ggml_tensor *x, int 
 // [n_cell, T] i32: position of the key in each cell relative to the start of its sequence, -1 where not visible.
 struct ggml_tensor *in_cell_pos(struct graph *g, int il);
 
+// ---- select.c -----------------------------------------------------------------------------------------------------
+// Scores of an indexer: sum over heads of w * max(0, q . key). q [d, heads, T] (contiguous), keys [d, n_cell] (blk_cache_extra), w [heads, T].
+struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys, struct ggml_tensor *w);
+// For attn_opts.keep: 0 in each query's k best visible cells, -inf in all others; ties by the heap rule of the sheets. scores [n_cell, T].
+struct ggml_tensor *attn_keep_top(struct graph *g, struct ggml_tensor *scores, int il, int k);
+
 // ---- mla.c --------------------------------------------------------------------------------------------------------
 struct mla_opts {
     float scale;                  // 0: 1/sqrt(kd)
