@@ -22,24 +22,15 @@ static const struct arch_tensor tensors[] = {
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
-static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    const float rs = g->hp->f_residual_scale;
-    struct ggml_tensor *cur = blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct attn_opts){0});
-    blk_select(g, il, &cur, &x);
-    if (rs != 0) cur = ggml_scale(g->ctx, cur, rs);
-    x = ggml_add(g->ctx, cur, x);
-    cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    if (l->ffn_gate_inp.w) cur = blk_moe(g, l, cur, il, &(struct moe_opts){.gate = GATE_SOFTMAX, .norm = true});
-    else cur = blk_ffn_layer(g, l, cur, ACT_SILU);
-    if (rs != 0) cur = ggml_scale(g->ctx, cur, rs);
-    return ggml_add(g->ctx, cur, x);
-}
-
 static struct ggml_tensor *embed(struct graph *g) { return blk_embed(g, g->hp->f_embd_scale); }
 
 static void head(struct graph *g, struct ggml_tensor *x) {
     const float ls = g->hp->f_logit_scale;
     blk_head(g, x, &(struct head_opts){.scale = ls != 0 ? 1.0f / ls : 0});
+}
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    return blk_pre_norm(g, l, x, il, &(struct form_opts){.residual = g->hp->f_residual_scale, .moe = {.gate = GATE_SOFTMAX, .norm = true}});
 }
 
 const struct arch arch_minicpm = {

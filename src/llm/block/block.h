@@ -161,7 +161,10 @@ struct form_opts {
     struct attn_opts attn;
     struct act_opts act;          // of the dense network and the shared expert
     struct moe_opts moe;
+    float residual;               // scale of both branches; 0: none
 };
+// The network alone: x is normed already.
+struct ggml_tensor *blk_network(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
 // h = x + attn(attn_norm x); y = h + ffn(ffn_norm h)
 struct ggml_tensor *blk_pre_norm(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
 // h = x + post_attn_norm(attn(attn_norm x)); y = h + post_ffw_norm(ffn(ffn_norm h))
