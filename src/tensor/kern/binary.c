@@ -3,13 +3,13 @@
 #include "simd/simd.h"
 #include "simd/math.h"
 
-#define MAP2(name, expr)                                                                                        \
-    static inline vf name##_v(vf a, vf b) { return expr; }                                                      \
-    static void map_##name(int64_t n, float *y, const float *x, const float *z) {                               \
-        int64_t i = 0;                                                                                          \
-        for (; i + VF_N <= n; i += VF_N) vf_store(y + i, name##_v(vf_load(x + i), vf_load(z + i)));             \
-        const int m = vf_lanes(i, n);                                                                           \
-        if (m > 0) vf_store_n(y + i, name##_v(vf_load_n(x + i, m), vf_load_n(z + i, m)), m);                    \
+#define MAP2(name, expr)                                                                                                    \
+    static inline vf name##_v(vf a, vf b) { return expr; }                                                                  \
+    static void map_##name(int64_t n, float *y, const float *x, const float *z) {                                           \
+        int64_t i = 0;                                                                                                      \
+        for (; i + VF_N <= n; i += VF_N) vf_store(y + i, name##_v(vf_load(x + i), vf_load(z + i)));                         \
+        const int m = vf_lanes(i, n);                                                                                       \
+        if (m > 0) vf_store_n(y + i, name##_v(vf_load_n(x + i, m), vf_load_n(z + i, m)), m);                                \
     }
 
 MAP2(add, vf_add(a, b))
@@ -39,16 +39,16 @@ static void map_axpy(int64_t n, float *y, float a, const float *x) {
     if (m > 0) vf_store_n(y + i, vf_fma(vf_load_n(x + i, m), k, vf_load_n(y + i, m)), m);
 }
 
-#define GLU(name, expr)                                                                                         \
-    static inline vf name##_v(vf a, vf b, const float *p) {                                                     \
-        (void) p;                                                                                               \
-        return expr;                                                                                            \
-    }                                                                                                           \
-    static void map_##name(int64_t n, float *y, const float *x, const float *z, const float *p) {               \
-        int64_t i = 0;                                                                                          \
-        for (; i + VF_N <= n; i += VF_N) vf_store(y + i, name##_v(vf_load(x + i), vf_load(z + i), p));          \
-        const int m = vf_lanes(i, n);                                                                           \
-        if (m > 0) vf_store_n(y + i, name##_v(vf_load_n(x + i, m), vf_load_n(z + i, m), p), m);                 \
+#define GLU(name, expr)                                                                                                     \
+    static inline vf name##_v(vf a, vf b, const float *p) {                                                                 \
+        (void) p;                                                                                                           \
+        return expr;                                                                                                        \
+    }                                                                                                                       \
+    static void map_##name(int64_t n, float *y, const float *x, const float *z, const float *p) {                           \
+        int64_t i = 0;                                                                                                      \
+        for (; i + VF_N <= n; i += VF_N) vf_store(y + i, name##_v(vf_load(x + i), vf_load(z + i), p));                      \
+        const int m = vf_lanes(i, n);                                                                                       \
+        if (m > 0) vf_store_n(y + i, name##_v(vf_load_n(x + i, m), vf_load_n(z + i, m), p), m);                             \
     }
 
 // sigmoid(alpha x) x of the open-weight GPT models: alpha may be any number, so it is multiplied in plainly
@@ -67,8 +67,18 @@ GLU(swiglu_oai, oai(a, b, p))
 GLU(swiglu_clamp, vf_mul(vf_silu(vf_min(vf_set1(p[1]), a)), vf_clamp(b, -p[1], p[1])))
 
 const struct kern_binary ISA_SYM(kern_binary) = {
-    .add = map_add, .sub = map_sub, .mul = map_mul, .div = map_div, .fma = map_fma, .axpy = map_axpy,
-    .reglu = map_reglu, .geglu = map_geglu, .swiglu = map_swiglu, .geglu_erf = map_geglu_erf,
-    .geglu_quick = map_geglu_quick, .swiglu_oai = map_swiglu_oai, .swiglu_clamp = map_swiglu_clamp,
+    .add = map_add,
+    .sub = map_sub,
+    .mul = map_mul,
+    .div = map_div,
+    .fma = map_fma,
+    .axpy = map_axpy,
+    .reglu = map_reglu,
+    .geglu = map_geglu,
+    .swiglu = map_swiglu,
+    .geglu_erf = map_geglu_erf,
+    .geglu_quick = map_geglu_quick,
+    .swiglu_oai = map_swiglu_oai,
+    .swiglu_clamp = map_swiglu_clamp,
     .silu_back = map_silu_back,
 };

@@ -6,21 +6,21 @@
 #include <math.h>
 
 // Sums expr over the row; a and b stand for the vectors at x and z. Lanes beyond the end hold zero, and so must expr there.
-#define REDUCE(x, z, expr)                                                     \
-    struct vr acc = vr_set1(0.0f);                                             \
-    int64_t i = 0;                                                             \
-    for (; i + VR_LANES <= n; i += VR_LANES) {                                 \
-        SIMD_UNROLL                                                            \
-        for (int k = 0; k < VR_N; k++) {                                       \
-            const vf a = vf_load((x) + i + k * VF_N), b = vf_load((z) + i + k * VF_N); \
-            acc.v[k] = vf_add(acc.v[k], expr);                                 \
-        }                                                                      \
-    }                                                                          \
-    for (int k = 0; i < n; k++, i += VF_N) {                                   \
-        const int m = vf_lanes(i, n);                                          \
-        const vf a = vf_load_n((x) + i, m), b = vf_load_n((z) + i, m);         \
-        acc.v[k] = vf_add(acc.v[k], expr);                                     \
-    }                                                                          \
+#define REDUCE(x, z, expr)                                                                                                  \
+    struct vr acc = vr_set1(0.0f);                                                                                          \
+    int64_t i = 0;                                                                                                          \
+    for (; i + VR_LANES <= n; i += VR_LANES) {                                                                              \
+        SIMD_UNROLL                                                                                                         \
+        for (int k = 0; k < VR_N; k++) {                                                                                    \
+            const vf a = vf_load((x) + i + k * VF_N), b = vf_load((z) + i + k * VF_N);                                      \
+            acc.v[k] = vf_add(acc.v[k], expr);                                                                              \
+        }                                                                                                                   \
+    }                                                                                                                       \
+    for (int k = 0; i < n; k++, i += VF_N) {                                                                                \
+        const int m = vf_lanes(i, n);                                                                                       \
+        const vf a = vf_load_n((x) + i, m), b = vf_load_n((z) + i, m);                                                      \
+        acc.v[k] = vf_add(acc.v[k], expr);                                                                                  \
+    }                                                                                                                       \
     return vr_hsum(acc)
 
 static float sum(int64_t n, const float *x) { REDUCE(x, x, ((void) b, a)); }
@@ -117,6 +117,14 @@ static void rms_back(int64_t n, float *dx, const float *dy, const float *x, floa
 }
 
 const struct kern_norm ISA_SYM(kern_norm) = {
-    .sum = sum, .sum_sqr = sum_sqr, .sum_dev = sum_dev, .dot = dot, .max = row_max, .rms = rms, .layer = layer, .l2 = l2,
-    .shift_scale = shift_scale, .rms_back = rms_back,
+    .sum = sum,
+    .sum_sqr = sum_sqr,
+    .sum_dev = sum_dev,
+    .dot = dot,
+    .max = row_max,
+    .rms = rms,
+    .layer = layer,
+    .l2 = l2,
+    .shift_scale = shift_scale,
+    .rms_back = rms_back,
 };

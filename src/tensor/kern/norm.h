@@ -8,9 +8,9 @@
 struct kern_norm {
     float (*sum)(int64_t n, const float *x);
     float (*sum_sqr)(int64_t n, const float *x);
-    float (*sum_dev)(int64_t n, const float *x, float mean);   // of (x - mean)^2
-    float (*dot)(int64_t n, const float *x, const float *y);   // products rounded, then summed
-    float (*max)(int64_t n, const float *x);                   // -infinity for n 0; NaN is passed over
+    float (*sum_dev)(int64_t n, const float *x, float mean);  // of (x - mean)^2
+    float (*dot)(int64_t n, const float *x, const float *y);  // products rounded, then summed
+    float (*max)(int64_t n, const float *x);                  // -infinity for n 0; NaN is passed over
     // y = x / sqrt(mean(x^2) + eps), times w when there is one (rounded twice, as two operations would)
     void (*rms)(int64_t n, float *y, const float *x, const float *w, float eps);
     // y = (x - mean) / sqrt(var + eps), var biased

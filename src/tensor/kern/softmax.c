@@ -13,8 +13,7 @@ static void logits(int64_t n, float *y, const float *x, float scale, const float
         if (m > 0) vf_store_n(y + i, vf_mul(vf_load_n(x + i, m), s), m);
         return;
     }
-    for (; i + VF_N <= n; i += VF_N)
-        vf_store(y + i, vf_add(vf_mul(vf_load(x + i), s), vf_mul(vf_load(mask + i), b)));
+    for (; i + VF_N <= n; i += VF_N) vf_store(y + i, vf_add(vf_mul(vf_load(x + i), s), vf_mul(vf_load(mask + i), b)));
     const int m = vf_lanes(i, n);
     if (m > 0) vf_store_n(y + i, vf_add(vf_mul(vf_load_n(x + i, m), s), vf_mul(vf_load_n(mask + i, m), b)), m);
 }

@@ -3,16 +3,16 @@
 #include "simd/simd.h"
 #include "simd/math.h"
 
-#define MAP(name, expr)                                                            \
-    static inline vf name##_v(vf v, const float *p) {                              \
-        (void) p;                                                                  \
-        return expr;                                                               \
-    }                                                                              \
-    static void map_##name(int64_t n, float *y, const float *x, const float *p) {  \
-        int64_t i = 0;                                                             \
-        for (; i + VF_N <= n; i += VF_N) vf_store(y + i, name##_v(vf_load(x + i), p)); \
-        const int m = vf_lanes(i, n);                                              \
-        if (m > 0) vf_store_n(y + i, name##_v(vf_load_n(x + i, m), p), m);         \
+#define MAP(name, expr)                                                                                                     \
+    static inline vf name##_v(vf v, const float *p) {                                                                       \
+        (void) p;                                                                                                           \
+        return expr;                                                                                                        \
+    }                                                                                                                       \
+    static void map_##name(int64_t n, float *y, const float *x, const float *p) {                                           \
+        int64_t i = 0;                                                                                                      \
+        for (; i + VF_N <= n; i += VF_N) vf_store(y + i, name##_v(vf_load(x + i), p));                                      \
+        const int m = vf_lanes(i, n);                                                                                       \
+        if (m > 0) vf_store_n(y + i, name##_v(vf_load_n(x + i, m), p), m);                                                  \
     }
 
 #define ZERO vf_set1(0.0f)

@@ -10,7 +10,8 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     TRY(check_type(t, 2, GGML_TYPE_I32));
     if (a->ne[0] != b->ne[0] || a->ne[1] != ids->ne[0] || a->ne[2] != ids->ne[1] || a->ne[3] != 1 || ids->ne[2] != 1 ||
         ids->ne[3] != 1 || b->ne[2] != 1 || b->ne[3] != 1)
-        return err_set(ERR_INVALID, "ADD_ID: a " SHAPE_FMT ", b " SHAPE_FMT " and ids " SHAPE_FMT
+        return err_set(ERR_INVALID,
+                       "ADD_ID: a " SHAPE_FMT ", b " SHAPE_FMT " and ids " SHAPE_FMT
                        " do not fit; wanted [n, used, tokens], [n, experts], [used, tokens]",
                        SHAPE_ARG(a), SHAPE_ARG(b), SHAPE_ARG(ids));
     return shape_like(a, a->type, shape);
@@ -60,5 +61,12 @@ struct ggml_tensor *ggml_add_id(struct ggml_context *ctx, struct ggml_tensor *a,
     return op_build(ctx, GGML_OP_ADD_ID, false, NULL, 0, (struct ggml_tensor *[]){a, b, ids}, 3);
 }
 
-const struct op op_add_id = {.id = GGML_OP_ADD_ID, .name = "ADD_ID", .symbol = "x[i]+y", .n_src = 3, .flags = OP_INPLACE,
-                             .infer = infer, .run = run, .threads = row_threads_map, .backward = backward};
+const struct op op_add_id = {.id = GGML_OP_ADD_ID,
+                             .name = "ADD_ID",
+                             .symbol = "x[i]+y",
+                             .n_src = 3,
+                             .flags = OP_INPLACE,
+                             .infer = infer,
+                             .run = run,
+                             .threads = row_threads_map,
+                             .backward = backward};

@@ -28,5 +28,9 @@ struct ggml_tensor *ggml_arange(struct ggml_context *ctx, float start, float sto
     return op_build(ctx, GGML_OP_ARANGE, false, params, 3, NULL, 0);
 }
 
-const struct op op_arange = {.id = GGML_OP_ARANGE, .name = "ARANGE", .symbol = "arange(start, stop, step)", .infer = infer,
-                             .run = run, .threads = row_threads_map};
+const struct op op_arange = {.id = GGML_OP_ARANGE,
+                             .name = "ARANGE",
+                             .symbol = "arange(start, stop, step)",
+                             .infer = infer,
+                             .run = run,
+                             .threads = row_threads_map};

@@ -10,8 +10,8 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     TRY(check_repeats(t, 1, 0));
     const enum ggml_type type = t->type == GGML_TYPE_COUNT ? t->src[0]->type : t->type;
     if (type != t->src[0]->type && type != GGML_TYPE_F32 && type != GGML_TYPE_F16 && type != GGML_TYPE_BF16)
-        return err_set(ERR_UNSUPPORTED, "%s: the result can be F32, F16, BF16 or the first operand's type, not %s", op_what(t),
-                       ggml_type_name(type));
+        return err_set(ERR_UNSUPPORTED, "%s: the result can be F32, F16, BF16 or the first operand's type, not %s",
+                       op_what(t), ggml_type_name(type));
     return shape_like(t->src[0], type, shape);
 }
 
@@ -19,9 +19,9 @@ static void apply(int64_t n, float *y, const float *const *x, const void *ctx) {
     (*(const kern_binary_fn *) ctx)(n, y, x[0], x[1]);
 }
 
-#define RUN(name)                                                                                        \
-    static void run_##name(struct task *k, struct ggml_tensor *t) {                                      \
-        row_map(k, t, (const struct ggml_tensor *const *) t->src, 2, apply, &kern_binary()->name);       \
+#define RUN(name)                                                                                                           \
+    static void run_##name(struct task *k, struct ggml_tensor *t) {                                                         \
+        row_map(k, t, (const struct ggml_tensor *const *) t->src, 2, apply, &kern_binary()->name);                          \
     }
 RUN(add)
 RUN(sub)
@@ -39,12 +39,12 @@ static struct ggml_tensor *build(struct ggml_context *ctx, enum ggml_op id, bool
     return op_build(ctx, id, inplace, NULL, 0, (struct ggml_tensor *[]){a, b}, 2);
 }
 
-#define BUILD(name, ID)                                                                                              \
-    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b) {         \
-        return build(ctx, ID, false, a, b);                                                                          \
-    }                                                                                                                \
-    struct ggml_tensor *ggml_##name##_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b) { \
-        return build(ctx, ID, true, a, b);                                                                           \
+#define BUILD(name, ID)                                                                                                     \
+    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b) {               \
+        return build(ctx, ID, false, a, b);                                                                                 \
+    }                                                                                                                       \
+    struct ggml_tensor *ggml_##name##_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b) {     \
+        return build(ctx, ID, true, a, b);                                                                                  \
     }
 BUILD(add, GGML_OP_ADD)
 BUILD(sub, GGML_OP_SUB)
@@ -52,7 +52,8 @@ BUILD(mul, GGML_OP_MUL)
 BUILD(div, GGML_OP_DIV)
 BUILD(add1, GGML_OP_ADD1)
 
-struct ggml_tensor *ggml_add_cast(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, enum ggml_type type) {
+struct ggml_tensor *ggml_add_cast(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                  enum ggml_type type) {
     const struct op_shape want = {.type = type};
     return op_build_as(ctx, GGML_OP_ADD, &want, NULL, NULL, 0, (struct ggml_tensor *[]){a, b}, 2);
 }
@@ -85,9 +86,15 @@ static enum err back_div(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, t->src[1], ggml_neg(b->ctx, ggml_mul(b->ctx, part, t)));
 }
 
-#define ARITH(ID, lower, sym, inf, fn, back)                                                                               \
-    const struct op op_##lower = {.id = GGML_OP_##ID, .name = #ID, .symbol = sym, .n_src = 2,                        \
-                                  .flags = OP_INPLACE | OP_ELEMENTWISE, .infer = inf, .run = fn, .threads = row_threads_map, \
+#define ARITH(ID, lower, sym, inf, fn, back)                                                                                \
+    const struct op op_##lower = {.id = GGML_OP_##ID,                                                                       \
+                                  .name = #ID,                                                                              \
+                                  .symbol = sym,                                                                            \
+                                  .n_src = 2,                                                                               \
+                                  .flags = OP_INPLACE | OP_ELEMENTWISE,                                                     \
+                                  .infer = inf,                                                                             \
+                                  .run = fn,                                                                                \
+                                  .threads = row_threads_map,                                                               \
                                   .backward = back};
 ARITH(ADD, add, "x+y", infer, run_add, back_add)
 ARITH(SUB, sub, "x-y", infer, run_sub, back_sub)

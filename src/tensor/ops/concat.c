@@ -26,7 +26,8 @@ static void run(struct task *k, struct ggml_tensor *t) {
     for (int i = 0; i < 2; i++) {
         part.ne[dim] = t->src[i]->ne[dim];
         copy_run(k, t->src[i], &part);
-        part.data = (char *) part.data + (size_t) (dim == 0 ? part.ne[0] / ggml_blck_size(t->type) : part.ne[dim]) * part.nb[dim];
+        part.data =
+            (char *) part.data + (size_t) (dim == 0 ? part.ne[0] / ggml_blck_size(t->type) : part.ne[dim]) * part.nb[dim];
     }
 }
 
@@ -40,11 +41,18 @@ static enum err backward(struct backward *b, struct ggml_tensor *t) {
     size_t offset = 0;
     for (int i = 0; i < 2; i++) {
         const int64_t *ne = t->src[i]->ne;
-        TRY(backward_add(b, t->src[i], ggml_view_4d(b->ctx, g, ne[0], ne[1], ne[2], ne[3], g->nb[1], g->nb[2], g->nb[3], offset)));
+        TRY(backward_add(b, t->src[i],
+                         ggml_view_4d(b->ctx, g, ne[0], ne[1], ne[2], ne[3], g->nb[1], g->nb[2], g->nb[3], offset)));
         offset += (size_t) ne[dim] * g->nb[dim];
     }
     return ERR_OK;
 }
 
-const struct op op_concat = {.id = GGML_OP_CONCAT, .name = "CONCAT", .symbol = "concat(x, y)", .n_src = 2, .infer = infer,
-                             .run = run, .threads = copy_threads, .backward = backward};
+const struct op op_concat = {.id = GGML_OP_CONCAT,
+                             .name = "CONCAT",
+                             .symbol = "concat(x, y)",
+                             .n_src = 2,
+                             .infer = infer,
+                             .run = run,
+                             .threads = copy_threads,
+                             .backward = backward};

@@ -14,8 +14,8 @@ struct plan {
     struct conv c;
     const struct ggml_tensor *w;
     int64_t oc;
-    size_t w_channel, w_out;          // strides of the kernel's channels
-    bool depth;                       // three dimensions: channels share ne[3] with images
+    size_t w_channel, w_out;  // strides of the kernel's channels
+    bool depth;               // three dimensions: channels share ne[3] with images
 };
 
 static struct plan plan_of(const struct ggml_tensor *t) {
@@ -45,11 +45,12 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     TRY(check_float(t, 0));
     TRY(check_float(t, 1));
     const struct plan p = plan_of(t);
-    const bool fits = p.depth ? p.c.ic > 0 && p.c.n > 0 && p.oc > 0 && w->ne[3] == p.c.ic * p.oc && x->ne[3] == p.c.ic * p.c.n
-                              : w->ne[2] == x->ne[2];
+    const bool fits = p.depth
+                          ? p.c.ic > 0 && p.c.n > 0 && p.oc > 0 && w->ne[3] == p.c.ic * p.oc && x->ne[3] == p.c.ic * p.c.n
+                          : w->ne[2] == x->ne[2];
     if (!fits)
-        return err_set(ERR_INVALID, "%s: kernel " SHAPE_FMT " and data " SHAPE_FMT " differ in channels", op_what(t), SHAPE_ARG(w),
-                       SHAPE_ARG(x));
+        return err_set(ERR_INVALID, "%s: kernel " SHAPE_FMT " and data " SHAPE_FMT " differ in channels", op_what(t),
+                       SHAPE_ARG(w), SHAPE_ARG(x));
     TRY(conv_check(op_what(t), &p.c));
     const enum ggml_type type = x->type;
     return p.depth ? shape_4d(shape, type, p.c.out[0], p.c.out[1], p.c.out[2], p.oc * p.c.n)
@@ -84,8 +85,8 @@ static char *result_row(const struct ggml_tensor *t, const struct plan *p, int64
 }
 
 // Results ox .. ox + m of one row of every output channel.
-static void piece(const struct ggml_tensor *t, const struct plan *p, const float *weights, float *patches, int64_t n, int64_t oz,
-                  int64_t oy, int64_t ox, int64_t m) {
+static void piece(const struct ggml_tensor *t, const struct plan *p, const float *weights, float *patches, int64_t n,
+                  int64_t oz, int64_t oy, int64_t ox, int64_t m) {
     const size_t step = row_scratch_bytes(p->c.len, 1, 1) / sizeof(float);
     float out[PATCHES];
     for (int64_t i = 0; i < m; i++) conv_patch(&p->c, n, (int64_t[3]){ox + i, oy, oz}, patches + (size_t) i * step);
@@ -122,10 +123,14 @@ static int threads(const struct ggml_tensor *t, int n_threads) {
 
 static struct conv geometry_dw(const struct ggml_tensor *t) {
     const struct ggml_tensor *w = t->src[0], *x = t->src[1];
-    struct conv c = {.x = x, .in = {x->ne[0], x->ne[1], 1}, .k = {w->ne[0], w->ne[1], 1},
+    struct conv c = {.x = x,
+                     .in = {x->ne[0], x->ne[1], 1},
+                     .k = {w->ne[0], w->ne[1], 1},
                      .s = {tensor_param_i32(t, 0), tensor_param_i32(t, 1), 1},
                      .p = {tensor_param_i32(t, 2), tensor_param_i32(t, 3), 0},
-                     .d = {tensor_param_i32(t, 4), tensor_param_i32(t, 5), 1}, .ic = 1, .n = x->ne[3]};
+                     .d = {tensor_param_i32(t, 4), tensor_param_i32(t, 5), 1},
+                     .ic = 1,
+                     .n = x->ne[3]};
     conv_finish(&c);
     return c;
 }
@@ -135,8 +140,8 @@ static enum err infer_dw(const struct ggml_tensor *t, struct op_shape *shape) {
     TRY(check_float(t, 0));
     TRY(check_float(t, 1));
     if (w->ne[2] != 1 || w->ne[3] != x->ne[2])
-        return err_set(ERR_INVALID, "CONV_2D_DW: kernel " SHAPE_FMT " and data " SHAPE_FMT " differ in channels", SHAPE_ARG(w),
-                       SHAPE_ARG(x));
+        return err_set(ERR_INVALID, "CONV_2D_DW: kernel " SHAPE_FMT " and data " SHAPE_FMT " differ in channels",
+                       SHAPE_ARG(w), SHAPE_ARG(x));
     const struct conv c = geometry_dw(t);
     TRY(conv_check("CONV_2D_DW", &c));
     return shape_4d(shape, x->type, c.out[0], c.out[1], x->ne[2], x->ne[3]);
@@ -179,7 +184,8 @@ static void run_dw(struct task *k, struct ggml_tensor *t) {
             if (iy < 0 || iy >= c.in[1]) continue;
             const float *data = row_read(x, row_at(x, iy, ch, image), 0, x->ne[0], in);
             for (int64_t kx = 0; kx < c.k[0]; kx++)
-                add_row(&c, y, conv_load(w->type, row_at(w, ky, 0, ch) + (size_t) kx * w->nb[0]), data, kx * c.d[0] - c.p[0]);
+                add_row(&c, y, conv_load(w->type, row_at(w, ky, 0, ch) + (size_t) kx * w->nb[0]), data,
+                        kx * c.d[0] - c.p[0]);
         }
         row_write(t, row, 0, t->ne[0], y);
     }
@@ -192,22 +198,23 @@ static int threads_dw(const struct ggml_tensor *t, int n_threads) {
 
 // ---- builders ---------------------------------------------------------------------------------------------------------------
 
-struct ggml_tensor *ggml_conv_2d_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1,
-                                        int p0, int p1, int d0, int d1) {
+struct ggml_tensor *ggml_conv_2d_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0,
+                                        int s1, int p0, int p1, int d0, int d1) {
     return op_build(ctx, GGML_OP_CONV_2D, false, (int32_t[]){s0, s1, p0, p1, d0, d1}, 6, (struct ggml_tensor *[]){a, b}, 2);
 }
 
-struct ggml_tensor *ggml_conv_3d_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1,
-                                        int s2, int p0, int p1, int p2, int d0, int d1, int d2, int n_channels, int n_batch,
-                                        int n_channels_out) {
+struct ggml_tensor *ggml_conv_3d_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0,
+                                        int s1, int s2, int p0, int p1, int p2, int d0, int d1, int d2, int n_channels,
+                                        int n_batch, int n_channels_out) {
     const int32_t params[12] = {s0, s1, s2, p0, p1, p2, d0, d1, d2, n_channels, n_batch, n_channels_out};
     return op_build(ctx, GGML_OP_CONV_3D, false, params, 12, (struct ggml_tensor *[]){a, b}, 2);
 }
 
-struct ggml_tensor *ggml_conv_2d_dw_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int stride0,
-                                           int stride1, int pad0, int pad1, int dilation0, int dilation1) {
-    struct ggml_tensor *t = op_build(ctx, GGML_OP_CONV_2D_DW, false, (int32_t[]){stride0, stride1, pad0, pad1, dilation0, dilation1},
-                                     6, (struct ggml_tensor *[]){a, b}, 2);
+struct ggml_tensor *ggml_conv_2d_dw_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                           int stride0, int stride1, int pad0, int pad1, int dilation0, int dilation1) {
+    struct ggml_tensor *t =
+        op_build(ctx, GGML_OP_CONV_2D_DW, false, (int32_t[]){stride0, stride1, pad0, pad1, dilation0, dilation1}, 6,
+                 (struct ggml_tensor *[]){a, b}, 2);
     if (ggml_is_error(t) || !ggml_is_contiguous_channels(b)) return t;
     t->nb[2] = ggml_type_size(t->type);  // channels first in memory, like the data
     t->nb[0] = t->nb[2] * (size_t) t->ne[2];
@@ -216,9 +223,27 @@ struct ggml_tensor *ggml_conv_2d_dw_direct(struct ggml_context *ctx, struct ggml
     return t;
 }
 
-const struct op op_conv_2d = {.id = GGML_OP_CONV_2D, .name = "CONV_2D", .symbol = "conv_2d(x)", .n_src = 2, .infer = infer,
-                              .scratch = scratch, .run = run, .threads = threads};
-const struct op op_conv_3d = {.id = GGML_OP_CONV_3D, .name = "CONV_3D", .symbol = "conv_3d(x)", .n_src = 2, .infer = infer,
-                              .scratch = scratch, .run = run, .threads = threads};
-const struct op op_conv_2d_dw = {.id = GGML_OP_CONV_2D_DW, .name = "CONV_2D_DW", .symbol = "conv_2d_dw(x)", .n_src = 2,
-                                 .infer = infer_dw, .scratch = scratch_dw, .run = run_dw, .threads = threads_dw};
+const struct op op_conv_2d = {.id = GGML_OP_CONV_2D,
+                              .name = "CONV_2D",
+                              .symbol = "conv_2d(x)",
+                              .n_src = 2,
+                              .infer = infer,
+                              .scratch = scratch,
+                              .run = run,
+                              .threads = threads};
+const struct op op_conv_3d = {.id = GGML_OP_CONV_3D,
+                              .name = "CONV_3D",
+                              .symbol = "conv_3d(x)",
+                              .n_src = 2,
+                              .infer = infer,
+                              .scratch = scratch,
+                              .run = run,
+                              .threads = threads};
+const struct op op_conv_2d_dw = {.id = GGML_OP_CONV_2D_DW,
+                                 .name = "CONV_2D_DW",
+                                 .symbol = "conv_2d_dw(x)",
+                                 .n_src = 2,
+                                 .infer = infer_dw,
+                                 .scratch = scratch_dw,
+                                 .run = run_dw,
+                                 .threads = threads_dw};

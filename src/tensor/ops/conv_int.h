@@ -9,7 +9,7 @@ struct conv {
     int32_t s[3], p[3], d[3];     // stride, padding, dilation
     int64_t ic, n;                // input channels, images
     size_t nb[3], nb_channel, nb_image;
-    int64_t len;                  // elements of a patch: ic * k[2] * k[1] * k[0], x fastest
+    int64_t len;  // elements of a patch: ic * k[2] * k[1] * k[0], x fastest
 };
 
 // Size of the result in one dimension; below 1 when the kernel does not fit.

@@ -12,7 +12,8 @@ enum err copy_check(const char *what, const struct ggml_tensor *src, const struc
         return err_set(ERR_INVALID, "%s: " SHAPE_FMT " has not as many elements as " SHAPE_FMT, what, SHAPE_ARG(src),
                        SHAPE_ARG(dst));
     if ((a->block > 1 && src->nb[0] != a->size) || (b->block > 1 && dst->nb[0] != b->size))
-        return err_set(ERR_UNSUPPORTED, "%s: the rows of a quantized tensor (%s to %s) are permuted", what, a->name, b->name);
+        return err_set(ERR_UNSUPPORTED, "%s: the rows of a quantized tensor (%s to %s) are permuted", what, a->name,
+                       b->name);
     if (a != b && (!a->decode || !b->encode))
         return err_set(ERR_UNSUPPORTED, "%s: no conversion from %s to %s", what, a->name, b->name);
     return ERR_OK;
@@ -28,17 +29,17 @@ void copy_elements(char *d, size_t ds, const char *s, size_t ss, size_t size, in
         return;
     }
     switch (size) {
-    case 1:
-        for (int64_t i = 0; i < n; i++) d[(size_t) i * ds] = s[(size_t) i * ss];
-        return;
-    case 2:
-        for (int64_t i = 0; i < n; i++) memcpy(d + (size_t) i * ds, s + (size_t) i * ss, 2);
-        return;
-    case 4:
-        for (int64_t i = 0; i < n; i++) memcpy(d + (size_t) i * ds, s + (size_t) i * ss, 4);
-        return;
-    default:
-        for (int64_t i = 0; i < n; i++) memcpy(d + (size_t) i * ds, s + (size_t) i * ss, size);
+        case 1:
+            for (int64_t i = 0; i < n; i++) d[(size_t) i * ds] = s[(size_t) i * ss];
+            return;
+        case 2:
+            for (int64_t i = 0; i < n; i++) memcpy(d + (size_t) i * ds, s + (size_t) i * ss, 2);
+            return;
+        case 4:
+            for (int64_t i = 0; i < n; i++) memcpy(d + (size_t) i * ds, s + (size_t) i * ss, 4);
+            return;
+        default:
+            for (int64_t i = 0; i < n; i++) memcpy(d + (size_t) i * ds, s + (size_t) i * ss, size);
     }
 }
 
@@ -81,15 +82,15 @@ static void copy_rows(struct task *k, const struct grid *d, const struct grid *s
 // A tile goes through a buffer, so that each line on either side is touched once and whole (rows that are a power of two apart share a
 // few places in the cache and would push each other out), in runs that are long enough for the processor to fetch ahead.
 #define TILE(size) ((size) == 8 ? 32 : 64)
-#define TILE_FN(bits)                                                                                                          \
-    static void tile_##bits(char *d, size_t ds, const char *s, size_t ss, int64_t nd, int64_t ns) {                             \
-        enum { N = TILE(bits / 8) };                                                                                           \
-        alignas(64) uint##bits##_t buf[N][N], line[N];                                                                         \
-        for (int64_t i = 0; i < nd; i++) memcpy(buf[i], s + (size_t) i * ss, (size_t) ns * sizeof line[0]);                     \
-        for (int64_t j = 0; j < ns; j++) {                                                                                     \
-            for (int64_t i = 0; i < nd; i++) line[i] = buf[i][j];                                                              \
-            memcpy(d + (size_t) j * ds, line, (size_t) nd * sizeof line[0]);                                                   \
-        }                                                                                                                      \
+#define TILE_FN(bits)                                                                                                       \
+    static void tile_##bits(char *d, size_t ds, const char *s, size_t ss, int64_t nd, int64_t ns) {                         \
+        enum { N = TILE(bits / 8) };                                                                                        \
+        alignas(64) uint##bits##_t buf[N][N], line[N];                                                                      \
+        for (int64_t i = 0; i < nd; i++) memcpy(buf[i], s + (size_t) i * ss, (size_t) ns * sizeof line[0]);                 \
+        for (int64_t j = 0; j < ns; j++) {                                                                                  \
+            for (int64_t i = 0; i < nd; i++) line[i] = buf[i][j];                                                           \
+            memcpy(d + (size_t) j * ds, line, (size_t) nd * sizeof line[0]);                                                \
+        }                                                                                                                   \
     }
 TILE_FN(8)
 TILE_FN(16)
@@ -98,10 +99,14 @@ TILE_FN(64)
 
 // d: ns lines of nd elements, ds bytes apart, from nd lines of ns elements at s, ss bytes apart; both up to TILE(size).
 static void tile(size_t size, char *d, size_t ds, const char *s, size_t ss, int64_t nd, int64_t ns) {
-    if (size == 1) tile_8(d, ds, s, ss, nd, ns);
-    else if (size == 2) tile_16(d, ds, s, ss, nd, ns);
-    else if (size == 4) tile_32(d, ds, s, ss, nd, ns);
-    else tile_64(d, ds, s, ss, nd, ns);
+    if (size == 1)
+        tile_8(d, ds, s, ss, nd, ns);
+    else if (size == 2)
+        tile_16(d, ds, s, ss, nd, ns);
+    else if (size == 4)
+        tile_32(d, ds, s, ss, nd, ns);
+    else
+        tile_64(d, ds, s, ss, nd, ns);
 }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -189,8 +194,10 @@ static void convert_wide(enum ggml_type from, const char *s, enum ggml_type to, 
         i = w;
         f = (double) w;
     }
-    if (to == GGML_TYPE_F64) memcpy(d, &f, 8);
-    else if (to == GGML_TYPE_I64) memcpy(d, &i, 8);
+    if (to == GGML_TYPE_F64)
+        memcpy(d, &f, 8);
+    else if (to == GGML_TYPE_I64)
+        memcpy(d, &i, 8);
     else {
         w = i > INT32_MAX ? INT32_MAX : i < INT32_MIN ? INT32_MIN : (int32_t) i;
         memcpy(d, &w, 4);

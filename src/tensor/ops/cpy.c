@@ -17,8 +17,8 @@ static enum err infer_cont(const struct ggml_tensor *t, struct op_shape *shape) 
     if (block > 1 && t->ne[0] % block != 0)
         return err_set(ERR_INVALID, "CONT: rows of %lld elements are not whole blocks of %s (%lld)", (long long) t->ne[0],
                        ggml_type_name(a->type), (long long) block);
-    const struct ggml_tensor dst = {.type = a->type, .ne = {t->ne[0], t->ne[1], t->ne[2], t->ne[3]},
-                                    .nb = {ggml_type_size(a->type)}};
+    const struct ggml_tensor dst = {
+        .type = a->type, .ne = {t->ne[0], t->ne[1], t->ne[2], t->ne[3]}, .nb = {ggml_type_size(a->type)}};
     return copy_check("CONT", a, &dst);
 }
 
@@ -34,8 +34,8 @@ static enum err infer_cpy(const struct ggml_tensor *t, struct op_shape *shape) {
     if (!ty) return err_set(ERR_INVALID, "ggml_cast: unknown type %d", (int) t->type);
     dst.nb[0] = ty->size;
     if (a->ne[0] % ty->block != 0)
-        return err_set(ERR_INVALID, "ggml_cast: rows of %lld elements are not whole blocks of %s (%lld)", (long long) a->ne[0],
-                       ty->name, (long long) ty->block);
+        return err_set(ERR_INVALID, "ggml_cast: rows of %lld elements are not whole blocks of %s (%lld)",
+                       (long long) a->ne[0], ty->name, (long long) ty->block);
     TRY(copy_check("ggml_cast", a, &dst));
     return shape_like(a, t->type, shape);
 }
@@ -59,7 +59,8 @@ struct ggml_tensor *ggml_cpy(struct ggml_context *ctx, struct ggml_tensor *a, st
         (void) err_set(ERR_INVALID, "ggml_cpy: there is no tensor to copy to (NULL)");
         return tensor_error();
     }
-    struct ggml_tensor *t = ggml_is_error(b) ? b : op_build_as(ctx, GGML_OP_CPY, NULL, b, NULL, 0, (struct ggml_tensor *[]){a, b}, 2);
+    struct ggml_tensor *t =
+        ggml_is_error(b) ? b : op_build_as(ctx, GGML_OP_CPY, NULL, b, NULL, 0, (struct ggml_tensor *[]){a, b}, 2);
     if (ggml_is_error(t)) return t;
     if (!b->name[0]) return named(t, a->name, " (copy)", NULL);
     char tail[GGML_MAX_NAME + 16];
@@ -97,9 +98,30 @@ static enum err backward(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, t->src[0], ggml_reshape(b->ctx, backward_grad(b, t), t->src[0]));
 }
 
-const struct op op_dup = {.id = GGML_OP_DUP, .name = "DUP", .symbol = "x", .n_src = 1, .flags = OP_INPLACE_WIDE,
-                          .infer = infer_dup, .run = run, .threads = copy_threads, .backward = backward};
-const struct op op_cont = {.id = GGML_OP_CONT, .name = "CONT", .symbol = "cont(x)", .n_src = 1, .flags = OP_INPLACE_WIDE,
-                           .infer = infer_cont, .run = run, .threads = copy_threads, .backward = backward};
-const struct op op_cpy = {.id = GGML_OP_CPY, .name = "CPY", .symbol = "x-\\>y", .n_src = 1, .flags = OP_INPLACE_WIDE,
-                          .infer = infer_cpy, .run = run, .threads = copy_threads, .backward = backward};
+const struct op op_dup = {.id = GGML_OP_DUP,
+                          .name = "DUP",
+                          .symbol = "x",
+                          .n_src = 1,
+                          .flags = OP_INPLACE_WIDE,
+                          .infer = infer_dup,
+                          .run = run,
+                          .threads = copy_threads,
+                          .backward = backward};
+const struct op op_cont = {.id = GGML_OP_CONT,
+                           .name = "CONT",
+                           .symbol = "cont(x)",
+                           .n_src = 1,
+                           .flags = OP_INPLACE_WIDE,
+                           .infer = infer_cont,
+                           .run = run,
+                           .threads = copy_threads,
+                           .backward = backward};
+const struct op op_cpy = {.id = GGML_OP_CPY,
+                          .name = "CPY",
+                          .symbol = "x-\\>y",
+                          .n_src = 1,
+                          .flags = OP_INPLACE_WIDE,
+                          .infer = infer_cpy,
+                          .run = run,
+                          .threads = copy_threads,
+                          .backward = backward};

@@ -27,7 +27,7 @@ static void map(struct task *k, struct ggml_tensor *t, kern_unary_fn fn) {
     row_map(k, t, (const struct ggml_tensor *const *) t->src, 1, apply, &(struct call){fn, p});
 }
 
-#define RUN(name) \
+#define RUN(name)                                                                                                           \
     static void run_##name(struct task *k, struct ggml_tensor *t) { map(k, t, kern_unary()->name); }
 RUN(sqr)
 RUN(sqrt)
@@ -60,12 +60,12 @@ static void run_silu_back(struct task *k, struct ggml_tensor *t) {
 
 // ---- builders -----------------------------------------------------------------------------------------------------
 
-#define BUILD(name, ID)                                                                            \
-    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a) {             \
-        return op_build(ctx, GGML_OP_##ID, false, NULL, 0, &a, 1);                                 \
-    }                                                                                              \
-    struct ggml_tensor *ggml_##name##_inplace(struct ggml_context *ctx, struct ggml_tensor *a) {   \
-        return op_build(ctx, GGML_OP_##ID, true, NULL, 0, &a, 1);                                  \
+#define BUILD(name, ID)                                                                                                     \
+    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a) {                                      \
+        return op_build(ctx, GGML_OP_##ID, false, NULL, 0, &a, 1);                                                          \
+    }                                                                                                                       \
+    struct ggml_tensor *ggml_##name##_inplace(struct ggml_context *ctx, struct ggml_tensor *a) {                            \
+        return op_build(ctx, GGML_OP_##ID, true, NULL, 0, &a, 1);                                                           \
     }
 BUILD(sqr, SQR)
 BUILD(sqrt, SQRT)
@@ -135,9 +135,16 @@ static enum err back_leaky_relu(struct backward *b, struct ggml_tensor *t) {
     return TIMES(backward_grad(b, t), ggml_scale_bias(b->ctx, ggml_step(b->ctx, t->src[0]), 1.0f - slope, slope));
 }
 
-#define ELEMENTWISE(ID, lower, sym, more, inf, thr)                                                                     \
-    const struct op op_##lower = {.id = GGML_OP_##ID, .name = #ID, .symbol = sym, .n_src = 1, .flags = OP_ELEMENTWISE | (more), \
-                                  .infer = inf, .run = run_##lower, .threads = thr, .backward = back_##lower};
+#define ELEMENTWISE(ID, lower, sym, more, inf, thr)                                                                         \
+    const struct op op_##lower = {.id = GGML_OP_##ID,                                                                       \
+                                  .name = #ID,                                                                              \
+                                  .symbol = sym,                                                                            \
+                                  .n_src = 1,                                                                               \
+                                  .flags = OP_ELEMENTWISE | (more),                                                         \
+                                  .infer = inf,                                                                             \
+                                  .run = run_##lower,                                                                       \
+                                  .threads = thr,                                                                           \
+                                  .backward = back_##lower};
 ELEMENTWISE(SQR, sqr, "x^2", OP_INPLACE, infer, row_threads_map)
 ELEMENTWISE(SQRT, sqrt, "√x", OP_INPLACE, infer, row_threads_map)
 ELEMENTWISE(LOG, log, "log(x)", OP_INPLACE, infer, row_threads_func)
@@ -147,6 +154,11 @@ ELEMENTWISE(SCALE, scale, "x*v", OP_INPLACE, infer, row_threads_map)
 ELEMENTWISE(CLAMP, clamp, "clamp(x)", OP_INPLACE_WIDE, infer, row_threads_map)
 ELEMENTWISE(LEAKY_RELU, leaky_relu, "leaky_relu(x)", OP_INPLACE_WIDE, infer, row_threads_map)
 
-const struct op op_silu_back = {.id = GGML_OP_SILU_BACK, .name = "SILU_BACK", .symbol = "silu_back(x)", .n_src = 2,
-                                .flags = OP_INPLACE | OP_ELEMENTWISE, .infer = infer_silu_back, .run = run_silu_back,
+const struct op op_silu_back = {.id = GGML_OP_SILU_BACK,
+                                .name = "SILU_BACK",
+                                .symbol = "silu_back(x)",
+                                .n_src = 2,
+                                .flags = OP_INPLACE | OP_ELEMENTWISE,
+                                .infer = infer_silu_back,
+                                .run = run_silu_back,
                                 .threads = row_threads_func};

@@ -78,7 +78,8 @@ static struct ggml_tensor *split(struct ggml_context *ctx, struct ggml_tensor *a
 struct ggml_tensor *ggml_glu(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_glu_op op, bool swapped) {
     return build(ctx, a, NULL, op, swapped, 0.0f, 0.0f);
 }
-struct ggml_tensor *ggml_glu_split(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, enum ggml_glu_op op) {
+struct ggml_tensor *ggml_glu_split(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                   enum ggml_glu_op op) {
     return split(ctx, a, b, op, 0.0f, 0.0f);
 }
 struct ggml_tensor *ggml_swiglu_oai(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, float alpha,
@@ -89,15 +90,15 @@ struct ggml_tensor *ggml_swiglu_clamp(struct ggml_context *ctx, struct ggml_tens
     return split(ctx, a, b, GGML_GLU_OP_SWIGLU_CLAMP, 0.0f, limit);
 }
 
-#define NAMED(name, ID)                                                                                               \
-    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a) {                                \
-        return ggml_glu(ctx, a, GGML_GLU_OP_##ID, false);                                                             \
-    }                                                                                                                 \
-    struct ggml_tensor *ggml_##name##_swapped(struct ggml_context *ctx, struct ggml_tensor *a) {                      \
-        return ggml_glu(ctx, a, GGML_GLU_OP_##ID, true);                                                              \
-    }                                                                                                                 \
-    struct ggml_tensor *ggml_##name##_split(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b) { \
-        return ggml_glu_split(ctx, a, b, GGML_GLU_OP_##ID);                                                           \
+#define NAMED(name, ID)                                                                                                     \
+    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a) {                                      \
+        return ggml_glu(ctx, a, GGML_GLU_OP_##ID, false);                                                                   \
+    }                                                                                                                       \
+    struct ggml_tensor *ggml_##name##_swapped(struct ggml_context *ctx, struct ggml_tensor *a) {                            \
+        return ggml_glu(ctx, a, GGML_GLU_OP_##ID, true);                                                                    \
+    }                                                                                                                       \
+    struct ggml_tensor *ggml_##name##_split(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b) {       \
+        return ggml_glu_split(ctx, a, b, GGML_GLU_OP_##ID);                                                                 \
     }
 NAMED(reglu, REGLU)
 NAMED(geglu, GEGLU)
@@ -123,8 +124,8 @@ struct unit_grads {
 };
 
 // y = h(min(a, limit)) * (clamp(b, +-limit) + c), h(x) = x sigmoid(alpha x)
-static struct unit_grads limited(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, struct ggml_tensor *g,
-                                 float alpha, float limit, float c) {
+static struct unit_grads limited(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                 struct ggml_tensor *g, float alpha, float limit, float c) {
     struct ggml_tensor *x = ggml_clamp(ctx, a, -INFINITY, limit), *value = ggml_clamp(ctx, b, -limit, limit);
     struct ggml_tensor *s = ggml_sigmoid(ctx, ggml_scale(ctx, x, alpha));
     struct ggml_tensor *ds = ggml_mul(ctx, s, ggml_scale_bias(ctx, s, -1.0f, 1.0f));
@@ -169,6 +170,12 @@ static enum err backward(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, a, ggml_concat(b->ctx, swapped ? two.value : two.gate, swapped ? two.gate : two.value, 0));
 }
 
-const struct op op_glu = {.id = GGML_OP_GLU, .name = "GLU", .symbol = "glu(x)", .n_src = 1,
-                          .flags = OP_INPLACE_WIDE | OP_ELEMENTWISE, .infer = infer, .run = run, .threads = row_threads_func,
+const struct op op_glu = {.id = GGML_OP_GLU,
+                          .name = "GLU",
+                          .symbol = "glu(x)",
+                          .n_src = 1,
+                          .flags = OP_INPLACE_WIDE | OP_ELEMENTWISE,
+                          .infer = infer,
+                          .run = run,
+                          .threads = row_threads_func,
                           .backward = backward};

@@ -16,8 +16,8 @@ enum err conv_check(const char *what, const struct conv *c) {
             return err_set(ERR_INVALID, "%s: stride %d, padding %d, dilation %d in dimension %d", what, (int) c->s[i],
                            (int) c->p[i], (int) c->d[i], i);
         if (conv_size(c->in[i], c->k[i], c->s[i], c->p[i], c->d[i]) < 1)
-            return err_set(ERR_INVALID, "%s: a kernel of %lld (dilation %d) does not fit %lld elements with padding %d", what,
-                           (long long) c->k[i], (int) c->d[i], (long long) c->in[i], (int) c->p[i]);
+            return err_set(ERR_INVALID, "%s: a kernel of %lld (dilation %d) does not fit %lld elements with padding %d",
+                           what, (long long) c->k[i], (int) c->d[i], (long long) c->in[i], (int) c->p[i]);
     }
     return ERR_OK;
 }
@@ -58,7 +58,9 @@ void conv_patch(const struct conv *c, int64_t n, const int64_t o[3], float *patc
 
 static struct conv geometry(const struct ggml_tensor *t, const struct ggml_tensor *k, const struct ggml_tensor *x) {
     const bool is_2d = tensor_param_i32(t, 6) != 0;
-    struct conv c = {.x = x, .in = {x->ne[0], is_2d ? x->ne[1] : 1, 1}, .k = {k->ne[0], is_2d ? k->ne[1] : 1, 1},
+    struct conv c = {.x = x,
+                     .in = {x->ne[0], is_2d ? x->ne[1] : 1, 1},
+                     .k = {k->ne[0], is_2d ? k->ne[1] : 1, 1},
                      .s = {tensor_param_i32(t, 0), is_2d ? tensor_param_i32(t, 1) : 1, 1},
                      .p = {tensor_param_i32(t, 2), is_2d ? tensor_param_i32(t, 3) : 0, 0},
                      .d = {tensor_param_i32(t, 4), is_2d ? tensor_param_i32(t, 5) : 1, 1}};
@@ -87,7 +89,8 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
                        SHAPE_ARG(x));
     const struct conv c = geometry(t, k, x);
     TRY(conv_check("IM2COL", &c));
-    return is_2d ? shape_4d(shape, t->type, c.len, c.out[0], c.out[1], c.n) : shape_4d(shape, t->type, c.len, c.out[0], c.n, 1);
+    return is_2d ? shape_4d(shape, t->type, c.len, c.out[0], c.out[1], c.n)
+                 : shape_4d(shape, t->type, c.len, c.out[0], c.n, 1);
 }
 
 static size_t scratch(const struct ggml_tensor *t, int n_threads) { return row_scratch_bytes(t->ne[0], 1, n_threads); }
@@ -134,8 +137,8 @@ static enum err infer_3d(const struct ggml_tensor *t, struct op_shape *shape) {
     TRY(check_float(t, 1));
     TRY(check_target(t, t->type));
     if (ic < 1 || k->ne[3] % ic != 0 || x->ne[3] % ic != 0)
-        return err_set(ERR_INVALID, "IM2COL_3D: %d channels do not divide kernel " SHAPE_FMT " and data " SHAPE_FMT, (int) ic,
-                       SHAPE_ARG(k), SHAPE_ARG(x));
+        return err_set(ERR_INVALID, "IM2COL_3D: %d channels do not divide kernel " SHAPE_FMT " and data " SHAPE_FMT,
+                       (int) ic, SHAPE_ARG(k), SHAPE_ARG(x));
     const struct conv c = geometry_3d(t);
     TRY(conv_check("IM2COL_3D", &c));
     return shape_4d(shape, t->type, c.len, c.out[0], c.out[1], c.out[2] * c.n);
@@ -164,13 +167,14 @@ static enum err infer_back(const struct ggml_tensor *t, struct op_shape *shape) 
     TRY(conv_check("IM2COL_BACK", &c));
     const int64_t want[4] = {c.len, c.out[0], is_2d ? c.out[1] : c.n, is_2d ? c.n : 1};
     if (memcmp(want, g->ne, sizeof want) != 0)
-        return err_set(ERR_INVALID, "IM2COL_BACK: the gradient " SHAPE_FMT " does not belong to data " SHAPE_FMT, SHAPE_ARG(g),
-                       SHAPE_ARG(t));
+        return err_set(ERR_INVALID, "IM2COL_BACK: the gradient " SHAPE_FMT " does not belong to data " SHAPE_FMT,
+                       SHAPE_ARG(g), SHAPE_ARG(t));
     return shape_4d(shape, GGML_TYPE_F32, t->ne[0], t->ne[1], t->ne[2], t->ne[3]);
 }
 
 // Sum of what the patches hold of data element (x, y) of channel ch, image n.
-static float gathered(const struct ggml_tensor *g, const struct conv *c, bool is_2d, int64_t n, int64_t ch, int64_t y, int64_t x) {
+static float gathered(const struct ggml_tensor *g, const struct conv *c, bool is_2d, int64_t n, int64_t ch, int64_t y,
+                      int64_t x) {
     float sum = 0.0f;
     for (int64_t ky = 0; ky < c->k[1]; ky++) {
         const int64_t oy = y + c->p[1] - ky * c->d[1];
@@ -195,7 +199,8 @@ static void run_back(struct task *k, struct ggml_tensor *t) {
         row_split(t, r, &i1, &i2, &i3);
         char *row = row_at(t, i1, i2, i3);
         for (int64_t x = 0; x < t->ne[0]; x++) {
-            const float v = is_2d ? gathered(t->src[0], &c, true, i3, i2, i1, x) : gathered(t->src[0], &c, false, i2, i1, 0, x);
+            const float v =
+                is_2d ? gathered(t->src[0], &c, true, i3, i2, i1, x) : gathered(t->src[0], &c, false, i2, i1, 0, x);
             memcpy(row + (size_t) x * t->nb[0], &v, sizeof v);
         }
     }
@@ -205,27 +210,29 @@ static void run_back(struct task *k, struct ggml_tensor *t) {
 
 static enum err backward(struct backward *b, struct ggml_tensor *t) {
     const int32_t *p = t->op_params;
-    return backward_add(b, t->src[1], ggml_im2col_back(b->ctx, backward_grad(b, t), t->src[0], t->src[1]->ne, p[0], p[1], p[2], p[3],
-                                                       p[4], p[5], p[6] != 0));
+    return backward_add(b, t->src[1],
+                        ggml_im2col_back(b->ctx, backward_grad(b, t), t->src[0], t->src[1]->ne, p[0], p[1], p[2], p[3], p[4],
+                                         p[5], p[6] != 0));
 }
 
 static enum err backward_of_back(struct backward *b, struct ggml_tensor *t) {
     const int32_t *p = t->op_params;
-    return backward_add(b, t->src[0], ggml_im2col(b->ctx, t->src[1], backward_grad(b, t), p[0], p[1], p[2], p[3], p[4], p[5],
-                                                  p[6] != 0, GGML_TYPE_F32));
+    return backward_add(
+        b, t->src[0],
+        ggml_im2col(b->ctx, t->src[1], backward_grad(b, t), p[0], p[1], p[2], p[3], p[4], p[5], p[6] != 0, GGML_TYPE_F32));
 }
 
 // ---- builders ---------------------------------------------------------------------------------------------------------------------
 
-struct ggml_tensor *ggml_im2col(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1, int p0,
-                                int p1, int d0, int d1, bool is_2D, enum ggml_type dst_type) {
+struct ggml_tensor *ggml_im2col(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1,
+                                int p0, int p1, int d0, int d1, bool is_2D, enum ggml_type dst_type) {
     const struct op_shape want = {.type = dst_type};
     return op_build_as(ctx, GGML_OP_IM2COL, &want, NULL, (int32_t[]){s0, s1, p0, p1, d0, d1, is_2D}, 7,
                        (struct ggml_tensor *[]){a, b}, 2);
 }
 
-struct ggml_tensor *ggml_im2col_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int64_t *ne, int s0,
-                                     int s1, int p0, int p1, int d0, int d1, bool is_2D) {
+struct ggml_tensor *ggml_im2col_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int64_t *ne,
+                                     int s0, int s1, int p0, int p1, int d0, int d1, bool is_2D) {
     if (!ne) {
         (void) err_set(ERR_INVALID, "ggml_im2col_back: the data's sizes are missing (NULL)");
         return tensor_error();
@@ -235,18 +242,37 @@ struct ggml_tensor *ggml_im2col_back(struct ggml_context *ctx, struct ggml_tenso
                        (struct ggml_tensor *[]){a, b}, 2);
 }
 
-struct ggml_tensor *ggml_im2col_3d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int64_t IC, int s0,
-                                   int s1, int s2, int p0, int p1, int p2, int d0, int d1, int d2, enum ggml_type dst_type) {
+struct ggml_tensor *ggml_im2col_3d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int64_t IC,
+                                   int s0, int s1, int s2, int p0, int p1, int p2, int d0, int d1, int d2,
+                                   enum ggml_type dst_type) {
     const struct op_shape want = {.type = dst_type};
     const int32_t ic = IC > 0 && IC <= INT32_MAX ? (int32_t) IC : 0;
     return op_build_as(ctx, GGML_OP_IM2COL_3D, &want, NULL, (int32_t[]){s0, s1, s2, p0, p1, p2, d0, d1, d2, ic}, 10,
                        (struct ggml_tensor *[]){a, b}, 2);
 }
 
-const struct op op_im2col = {.id = GGML_OP_IM2COL, .name = "IM2COL", .symbol = "im2col(x)", .n_src = 2, .infer = infer,
-                             .scratch = scratch, .run = run, .threads = row_threads_map, .backward = backward};
-const struct op op_im2col_3d = {.id = GGML_OP_IM2COL_3D, .name = "IM2COL_3D", .symbol = "im2col_3d(x)", .n_src = 2,
-                                .infer = infer_3d, .scratch = scratch, .run = run_3d, .threads = row_threads_map};
-const struct op op_im2col_back = {.id = GGML_OP_IM2COL_BACK, .name = "IM2COL_BACK", .symbol = "im2col_back(x)", .n_src = 2,
-                                  .infer = infer_back, .run = run_back, .threads = row_threads_func,
+const struct op op_im2col = {.id = GGML_OP_IM2COL,
+                             .name = "IM2COL",
+                             .symbol = "im2col(x)",
+                             .n_src = 2,
+                             .infer = infer,
+                             .scratch = scratch,
+                             .run = run,
+                             .threads = row_threads_map,
+                             .backward = backward};
+const struct op op_im2col_3d = {.id = GGML_OP_IM2COL_3D,
+                                .name = "IM2COL_3D",
+                                .symbol = "im2col_3d(x)",
+                                .n_src = 2,
+                                .infer = infer_3d,
+                                .scratch = scratch,
+                                .run = run_3d,
+                                .threads = row_threads_map};
+const struct op op_im2col_back = {.id = GGML_OP_IM2COL_BACK,
+                                  .name = "IM2COL_BACK",
+                                  .symbol = "im2col_back(x)",
+                                  .n_src = 2,
+                                  .infer = infer_back,
+                                  .run = run_back,
+                                  .threads = row_threads_func,
                                   .backward = backward_of_back};

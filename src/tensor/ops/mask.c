@@ -32,8 +32,8 @@ static void mask_rows(struct task *k, const struct ggml_tensor *t, keep_fn keep,
         row_split(t, r, &i1, &i2, &i3);
         keep(t, i1, &k0, &k1);
         for (int64_t e = 0; e < t->ne[0]; e += ROW_CHUNK)
-            mask_piece(t, row_at(t, i1, i2, i3), row_at(a, i1, i2, i3), e, t->ne[0] - e < ROW_CHUNK ? t->ne[0] - e : ROW_CHUNK, k0,
-                       k1, value);
+            mask_piece(t, row_at(t, i1, i2, i3), row_at(a, i1, i2, i3), e,
+                       t->ne[0] - e < ROW_CHUNK ? t->ne[0] - e : ROW_CHUNK, k0, k1, value);
     }
 }
 
@@ -134,8 +134,12 @@ static struct ggml_tensor *fill(struct ggml_context *ctx, bool inplace, struct g
     memcpy(&param, &c, sizeof param);
     return op_build(ctx, GGML_OP_FILL, inplace, &param, 1, &a, 1);
 }
-struct ggml_tensor *ggml_fill(struct ggml_context *ctx, struct ggml_tensor *a, float c) { return fill(ctx, false, a, c); }
-struct ggml_tensor *ggml_fill_inplace(struct ggml_context *ctx, struct ggml_tensor *a, float c) { return fill(ctx, true, a, c); }
+struct ggml_tensor *ggml_fill(struct ggml_context *ctx, struct ggml_tensor *a, float c) {
+    return fill(ctx, false, a, c);
+}
+struct ggml_tensor *ggml_fill_inplace(struct ggml_context *ctx, struct ggml_tensor *a, float c) {
+    return fill(ctx, true, a, c);
+}
 
 // What was masked away gets no gradient.
 static enum err back_mask(struct backward *b, struct ggml_tensor *t) {
@@ -150,15 +154,45 @@ static enum err back_diag(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, t->src[0], ggml_cont_4d(b->ctx, g, t->ne[0], 1, t->ne[2], t->ne[3]));
 }
 
-const struct op op_diag_mask_inf = {.id = GGML_OP_DIAG_MASK_INF, .name = "DIAG_MASK_INF", .symbol = "diag_mask_inf(x)",
-                                    .n_src = 1, .flags = OP_INPLACE, .infer = infer, .run = run_inf, .threads = row_threads_map,
+const struct op op_diag_mask_inf = {.id = GGML_OP_DIAG_MASK_INF,
+                                    .name = "DIAG_MASK_INF",
+                                    .symbol = "diag_mask_inf(x)",
+                                    .n_src = 1,
+                                    .flags = OP_INPLACE,
+                                    .infer = infer,
+                                    .run = run_inf,
+                                    .threads = row_threads_map,
                                     .backward = back_mask};
-const struct op op_diag_mask_zero = {.id = GGML_OP_DIAG_MASK_ZERO, .name = "DIAG_MASK_ZERO", .symbol = "diag_mask_zero(x)",
-                                     .n_src = 1, .flags = OP_INPLACE, .infer = infer, .run = run_zero,
-                                     .threads = row_threads_map, .backward = back_mask};
-const struct op op_tri = {.id = GGML_OP_TRI, .name = "TRI", .symbol = "tri(x)", .n_src = 1, .infer = infer_tri, .run = run_tri,
-                          .threads = row_threads_map, .backward = back_tri};
-const struct op op_fill = {.id = GGML_OP_FILL, .name = "FILL", .symbol = "fill(x, c)", .n_src = 1, .flags = OP_INPLACE,
-                           .infer = infer_fill, .run = run_fill, .threads = copy_threads};
-const struct op op_diag = {.id = GGML_OP_DIAG, .name = "DIAG", .symbol = "diag(x)", .n_src = 1, .infer = infer_diag,
-                           .run = run_diag, .threads = copy_threads, .backward = back_diag};
+const struct op op_diag_mask_zero = {.id = GGML_OP_DIAG_MASK_ZERO,
+                                     .name = "DIAG_MASK_ZERO",
+                                     .symbol = "diag_mask_zero(x)",
+                                     .n_src = 1,
+                                     .flags = OP_INPLACE,
+                                     .infer = infer,
+                                     .run = run_zero,
+                                     .threads = row_threads_map,
+                                     .backward = back_mask};
+const struct op op_tri = {.id = GGML_OP_TRI,
+                          .name = "TRI",
+                          .symbol = "tri(x)",
+                          .n_src = 1,
+                          .infer = infer_tri,
+                          .run = run_tri,
+                          .threads = row_threads_map,
+                          .backward = back_tri};
+const struct op op_fill = {.id = GGML_OP_FILL,
+                           .name = "FILL",
+                           .symbol = "fill(x, c)",
+                           .n_src = 1,
+                           .flags = OP_INPLACE,
+                           .infer = infer_fill,
+                           .run = run_fill,
+                           .threads = copy_threads};
+const struct op op_diag = {.id = GGML_OP_DIAG,
+                           .name = "DIAG",
+                           .symbol = "diag(x)",
+                           .n_src = 1,
+                           .infer = infer_diag,
+                           .run = run_diag,
+                           .threads = copy_threads,
+                           .backward = back_diag};

@@ -31,9 +31,12 @@ static int threads(const struct ggml_tensor *t, int n_threads) {
 enum kind { LAYER, RMS, L2 };
 
 static void normalize(enum kind kind, int64_t n, float *y, const float *x, float eps) {
-    if (kind == LAYER) kern_norm()->layer(n, y, x, eps);
-    else if (kind == RMS) kern_norm()->rms(n, y, x, NULL, eps);
-    else kern_norm()->l2(n, y, x, eps);
+    if (kind == LAYER)
+        kern_norm()->layer(n, y, x, eps);
+    else if (kind == RMS)
+        kern_norm()->rms(n, y, x, NULL, eps);
+    else
+        kern_norm()->l2(n, y, x, eps);
 }
 
 static void rows(struct task *k, struct ggml_tensor *t, enum kind kind) {
@@ -138,12 +141,12 @@ static int32_t bits(float f) {
     return i;
 }
 
-#define BUILD(name, ID)                                                                                       \
-    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a, float eps) {             \
-        return op_build(ctx, GGML_OP_##ID, false, &(int32_t){bits(eps)}, 1, &a, 1);                           \
-    }                                                                                                         \
-    struct ggml_tensor *ggml_##name##_inplace(struct ggml_context *ctx, struct ggml_tensor *a, float eps) {   \
-        return op_build(ctx, GGML_OP_##ID, true, &(int32_t){bits(eps)}, 1, &a, 1);                            \
+#define BUILD(name, ID)                                                                                                     \
+    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a, float eps) {                           \
+        return op_build(ctx, GGML_OP_##ID, false, &(int32_t){bits(eps)}, 1, &a, 1);                                         \
+    }                                                                                                                       \
+    struct ggml_tensor *ggml_##name##_inplace(struct ggml_context *ctx, struct ggml_tensor *a, float eps) {                 \
+        return op_build(ctx, GGML_OP_##ID, true, &(int32_t){bits(eps)}, 1, &a, 1);                                          \
     }
 BUILD(norm, NORM)
 BUILD(rms_norm, RMS_NORM)
@@ -205,18 +208,52 @@ static enum err back_group(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, t->src[0], ggml_reshape(ctx, layer_grad(ctx, x, y, g, tensor_param_f32(t, 1)), t));
 }
 
-const struct op op_norm = {.id = GGML_OP_NORM, .name = "NORM", .symbol = "norm(x)", .n_src = 1, .flags = OP_INPLACE_WIDE,
-                           .infer = infer, .scratch = scratch, .run = run_layer, .threads = threads,
+const struct op op_norm = {.id = GGML_OP_NORM,
+                           .name = "NORM",
+                           .symbol = "norm(x)",
+                           .n_src = 1,
+                           .flags = OP_INPLACE_WIDE,
+                           .infer = infer,
+                           .scratch = scratch,
+                           .run = run_layer,
+                           .threads = threads,
                            .backward = back_layer};
-const struct op op_rms_norm = {.id = GGML_OP_RMS_NORM, .name = "RMS_NORM", .symbol = "rms_norm(x)", .n_src = 1,
-                               .flags = OP_INPLACE, .infer = infer, .scratch = scratch, .run = run_rms, .threads = threads,
+const struct op op_rms_norm = {.id = GGML_OP_RMS_NORM,
+                               .name = "RMS_NORM",
+                               .symbol = "rms_norm(x)",
+                               .n_src = 1,
+                               .flags = OP_INPLACE,
+                               .infer = infer,
+                               .scratch = scratch,
+                               .run = run_rms,
+                               .threads = threads,
                                .backward = back_rms};
-const struct op op_l2_norm = {.id = GGML_OP_L2_NORM, .name = "L2_NORM", .symbol = "l2_norm(x)", .n_src = 1,
-                              .flags = OP_INPLACE_WIDE, .infer = infer, .scratch = scratch, .run = run_l2, .threads = threads,
+const struct op op_l2_norm = {.id = GGML_OP_L2_NORM,
+                              .name = "L2_NORM",
+                              .symbol = "l2_norm(x)",
+                              .n_src = 1,
+                              .flags = OP_INPLACE_WIDE,
+                              .infer = infer,
+                              .scratch = scratch,
+                              .run = run_l2,
+                              .threads = threads,
                               .backward = back_l2};
-const struct op op_rms_norm_back = {.id = GGML_OP_RMS_NORM_BACK, .name = "RMS_NORM_BACK", .symbol = "rms_norm_back(x)",
-                                    .n_src = 2, .flags = OP_INPLACE, .infer = infer_back, .scratch = scratch_back,
-                                    .run = run_rms_back, .threads = threads};
-const struct op op_group_norm = {.id = GGML_OP_GROUP_NORM, .name = "GROUP_NORM", .symbol = "group_norm(x)", .n_src = 1,
-                                 .flags = OP_INPLACE_WIDE, .infer = infer_group, .scratch = scratch, .run = run_group,
-                                 .threads = threads_group, .backward = back_group};
+const struct op op_rms_norm_back = {.id = GGML_OP_RMS_NORM_BACK,
+                                    .name = "RMS_NORM_BACK",
+                                    .symbol = "rms_norm_back(x)",
+                                    .n_src = 2,
+                                    .flags = OP_INPLACE,
+                                    .infer = infer_back,
+                                    .scratch = scratch_back,
+                                    .run = run_rms_back,
+                                    .threads = threads};
+const struct op op_group_norm = {.id = GGML_OP_GROUP_NORM,
+                                 .name = "GROUP_NORM",
+                                 .symbol = "group_norm(x)",
+                                 .n_src = 1,
+                                 .flags = OP_INPLACE_WIDE,
+                                 .infer = infer_group,
+                                 .scratch = scratch,
+                                 .run = run_group,
+                                 .threads = threads_group,
+                                 .backward = back_group};

@@ -75,7 +75,8 @@ static enum err backward(struct backward *b, struct ggml_tensor *t) {
     size_t offset = 0;
     if (tensor_param_i32(t, 8)) return err_set(ERR_UNSUPPORTED, "gradient of PAD: none for circular padding");
     for (int d = 0; d < 4; d++) offset += (size_t) tensor_param_i32(t, 2 * d) * g->nb[d];
-    struct ggml_tensor *v = ggml_view_4d(b->ctx, g, a->ne[0], a->ne[1], a->ne[2], a->ne[3], g->nb[1], g->nb[2], g->nb[3], offset);
+    struct ggml_tensor *v =
+        ggml_view_4d(b->ctx, g, a->ne[0], a->ne[1], a->ne[2], a->ne[3], g->nb[1], g->nb[2], g->nb[3], offset);
     return backward_add(b, t->src[0], ggml_cont(b->ctx, v));
 }
 
@@ -86,8 +87,8 @@ static enum err infer_reflect(const struct ggml_tensor *t, struct op_shape *shap
     const int32_t p0 = tensor_param_i32(t, 0), p1 = tensor_param_i32(t, 1);
     TRY(check_elements(t));
     if (p0 < 0 || p1 < 0 || p0 >= a->ne[0] || p1 >= a->ne[0])
-        return err_set(ERR_INVALID, "PAD_REFLECT_1D: rows of %lld elements cannot be mirrored by %d and %d", (long long) a->ne[0],
-                       (int) p0, (int) p1);
+        return err_set(ERR_INVALID, "PAD_REFLECT_1D: rows of %lld elements cannot be mirrored by %d and %d",
+                       (long long) a->ne[0], (int) p0, (int) p1);
     return shape_4d(shape, a->type, a->ne[0] + p0 + p1, a->ne[1], a->ne[2], a->ne[3]);
 }
 
@@ -102,7 +103,8 @@ static void run_reflect(struct task *k, struct ggml_tensor *t) {
         const char *s = row_of(a, r);
         for (int64_t i = 0; i < p0; i++) memcpy(d + (size_t) i * t->nb[0], s + (size_t) (p0 - i) * a->nb[0], size);
         copy_elements(d + (size_t) p0 * t->nb[0], t->nb[0], s, a->nb[0], size, n);
-        for (int64_t i = 0; i < p1; i++) memcpy(d + (size_t) (p0 + n + i) * t->nb[0], s + (size_t) (n - 2 - i) * a->nb[0], size);
+        for (int64_t i = 0; i < p1; i++)
+            memcpy(d + (size_t) (p0 + n + i) * t->nb[0], s + (size_t) (n - 2 - i) * a->nb[0], size);
     }
 }
 
@@ -142,24 +144,42 @@ struct ggml_tensor *ggml_pad(struct ggml_context *ctx, struct ggml_tensor *a, in
 struct ggml_tensor *ggml_pad_circular(struct ggml_context *ctx, struct ggml_tensor *a, int p0, int p1, int p2, int p3) {
     return pad(ctx, a, (int32_t[9]){0, p0, 0, p1, 0, p2, 0, p3, 1});
 }
-struct ggml_tensor *ggml_pad_ext(struct ggml_context *ctx, struct ggml_tensor *a, int lp0, int rp0, int lp1, int rp1, int lp2,
-                                 int rp2, int lp3, int rp3) {
+struct ggml_tensor *ggml_pad_ext(struct ggml_context *ctx, struct ggml_tensor *a, int lp0, int rp0, int lp1, int rp1,
+                                 int lp2, int rp2, int lp3, int rp3) {
     return pad(ctx, a, (int32_t[9]){lp0, rp0, lp1, rp1, lp2, rp2, lp3, rp3, 0});
 }
-struct ggml_tensor *ggml_pad_ext_circular(struct ggml_context *ctx, struct ggml_tensor *a, int lp0, int rp0, int lp1, int rp1,
-                                          int lp2, int rp2, int lp3, int rp3) {
+struct ggml_tensor *ggml_pad_ext_circular(struct ggml_context *ctx, struct ggml_tensor *a, int lp0, int rp0, int lp1,
+                                          int rp1, int lp2, int rp2, int lp3, int rp3) {
     return pad(ctx, a, (int32_t[9]){lp0, rp0, lp1, rp1, lp2, rp2, lp3, rp3, 1});
 }
 struct ggml_tensor *ggml_pad_reflect_1d(struct ggml_context *ctx, struct ggml_tensor *a, int p0, int p1) {
     return op_build(ctx, GGML_OP_PAD_REFLECT_1D, false, (int32_t[]){p0, p1}, 2, &a, 1);
 }
-struct ggml_tensor *ggml_roll(struct ggml_context *ctx, struct ggml_tensor *a, int shift0, int shift1, int shift2, int shift3) {
+struct ggml_tensor *ggml_roll(struct ggml_context *ctx, struct ggml_tensor *a, int shift0, int shift1, int shift2,
+                              int shift3) {
     return op_build(ctx, GGML_OP_ROLL, false, (int32_t[]){shift0, shift1, shift2, shift3}, 4, &a, 1);
 }
 
-const struct op op_pad = {.id = GGML_OP_PAD, .name = "PAD", .symbol = "pad(x)", .n_src = 1, .infer = infer, .run = run,
-                          .threads = copy_threads, .backward = backward};
-const struct op op_pad_reflect_1d = {.id = GGML_OP_PAD_REFLECT_1D, .name = "PAD_REFLECT_1D", .symbol = "pad_reflect_1d(x)",
-                                     .n_src = 1, .infer = infer_reflect, .run = run_reflect, .threads = copy_threads};
-const struct op op_roll = {.id = GGML_OP_ROLL, .name = "ROLL", .symbol = "roll(x)", .n_src = 1, .infer = infer_roll,
-                           .run = run_roll, .threads = copy_threads, .backward = backward_roll};
+const struct op op_pad = {.id = GGML_OP_PAD,
+                          .name = "PAD",
+                          .symbol = "pad(x)",
+                          .n_src = 1,
+                          .infer = infer,
+                          .run = run,
+                          .threads = copy_threads,
+                          .backward = backward};
+const struct op op_pad_reflect_1d = {.id = GGML_OP_PAD_REFLECT_1D,
+                                     .name = "PAD_REFLECT_1D",
+                                     .symbol = "pad_reflect_1d(x)",
+                                     .n_src = 1,
+                                     .infer = infer_reflect,
+                                     .run = run_reflect,
+                                     .threads = copy_threads};
+const struct op op_roll = {.id = GGML_OP_ROLL,
+                           .name = "ROLL",
+                           .symbol = "roll(x)",
+                           .n_src = 1,
+                           .infer = infer_roll,
+                           .run = run_roll,
+                           .threads = copy_threads,
+                           .backward = backward_roll};

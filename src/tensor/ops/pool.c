@@ -20,14 +20,16 @@ static int64_t pooled(int64_t in, int64_t k, int64_t s, int64_t p) { return in +
 
 static enum err check(const struct ggml_tensor *t, const struct ggml_tensor *a, const struct window *w, int64_t out[2]) {
     const int32_t which = tensor_param_i32(t, 0);
-    if (which != GGML_OP_POOL_MAX && which != GGML_OP_POOL_AVG) return err_set(ERR_INVALID, "%s: there is no pooling %d", op_what(t), (int) which);
+    if (which != GGML_OP_POOL_MAX && which != GGML_OP_POOL_AVG)
+        return err_set(ERR_INVALID, "%s: there is no pooling %d", op_what(t), (int) which);
     for (int i = 0; i < 2; i++) {
         if (w->k[i] < 1 || w->s[i] < 1 || w->p[i] < 0 || w->p[i] >= w->k[i])
-            return err_set(ERR_INVALID, "%s: window %lld, stride %lld, padding %lld in dimension %d", op_what(t), (long long) w->k[i],
-                           (long long) w->s[i], (long long) w->p[i], i);
+            return err_set(ERR_INVALID, "%s: window %lld, stride %lld, padding %lld in dimension %d", op_what(t),
+                           (long long) w->k[i], (long long) w->s[i], (long long) w->p[i], i);
         out[i] = pooled(a->ne[i], w->k[i], w->s[i], w->p[i]);
         if ((i == 0 || t->op != GGML_OP_POOL_1D) && out[i] < 1)
-            return err_set(ERR_INVALID, "%s: a window of %lld does not fit " SHAPE_FMT, op_what(t), (long long) w->k[i], SHAPE_ARG(a));
+            return err_set(ERR_INVALID, "%s: a window of %lld does not fit " SHAPE_FMT, op_what(t), (long long) w->k[i],
+                           SHAPE_ARG(a));
     }
     return ERR_OK;
 }
@@ -99,8 +101,8 @@ static enum err infer_back(const struct ggml_tensor *t, struct op_shape *shape) 
     TRY(check_float(t, 1));
     TRY(check(t, x, &w, out));
     if (g->ne[0] != out[0] || g->ne[1] != out[1] || g->ne[2] != x->ne[2] || g->ne[3] != x->ne[3])
-        return err_set(ERR_INVALID, "POOL_2D_BACK: the gradient " SHAPE_FMT " does not belong to input " SHAPE_FMT, SHAPE_ARG(g),
-                       SHAPE_ARG(x));
+        return err_set(ERR_INVALID, "POOL_2D_BACK: the gradient " SHAPE_FMT " does not belong to input " SHAPE_FMT,
+                       SHAPE_ARG(g), SHAPE_ARG(x));
     return shape_like(x, GGML_TYPE_F32, shape);
 }
 
@@ -113,7 +115,8 @@ static void add_at(const struct ggml_tensor *t, int64_t x, int64_t y, int64_t i2
 }
 
 // Where the largest of a window lies: the first of equals.
-static void spread_max(const struct ggml_tensor *t, const int64_t b[2], const int64_t e[2], int64_t i2, int64_t i3, float g) {
+static void spread_max(const struct ggml_tensor *t, const int64_t b[2], const int64_t e[2], int64_t i2, int64_t i3,
+                       float g) {
     const struct ggml_tensor *x = t->src[1];
     int64_t bx = b[0], by = b[1];
     float best = -INFINITY;
@@ -154,29 +157,47 @@ static void run_back(struct task *k, struct ggml_tensor *t) {
 
 static enum err backward(struct backward *b, struct ggml_tensor *t) {
     const int32_t *p = t->op_params;
-    return backward_add(b, t->src[0], ggml_pool_2d_back(b->ctx, backward_grad(b, t), t->src[0], (enum ggml_op_pool) p[0], p[1], p[2],
-                                                        p[3], p[4], (float) p[5], (float) p[6]));
+    return backward_add(b, t->src[0],
+                        ggml_pool_2d_back(b->ctx, backward_grad(b, t), t->src[0], (enum ggml_op_pool) p[0], p[1], p[2], p[3],
+                                          p[4], (float) p[5], (float) p[6]));
 }
 
 // ---- builders -------------------------------------------------------------------------------------------------------------------
 
-struct ggml_tensor *ggml_pool_1d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0, int s0, int p0) {
+struct ggml_tensor *ggml_pool_1d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0, int s0,
+                                 int p0) {
     return op_build(ctx, GGML_OP_POOL_1D, false, (int32_t[]){(int32_t) op, k0, s0, p0}, 4, &a, 1);
 }
-struct ggml_tensor *ggml_pool_2d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0, int k1, int s0,
-                                 int s1, float p0, float p1) {
+struct ggml_tensor *ggml_pool_2d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0, int k1,
+                                 int s0, int s1, float p0, float p1) {
     const int32_t params[7] = {(int32_t) op, k0, k1, s0, s1, (int32_t) p0, (int32_t) p1};
     return op_build(ctx, GGML_OP_POOL_2D, false, params, 7, &a, 1);
 }
-struct ggml_tensor *ggml_pool_2d_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *af, enum ggml_op_pool op,
-                                      int k0, int k1, int s0, int s1, float p0, float p1) {
+struct ggml_tensor *ggml_pool_2d_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *af,
+                                      enum ggml_op_pool op, int k0, int k1, int s0, int s1, float p0, float p1) {
     const int32_t params[7] = {(int32_t) op, k0, k1, s0, s1, (int32_t) p0, (int32_t) p1};
     return op_build(ctx, GGML_OP_POOL_2D_BACK, false, params, 7, (struct ggml_tensor *[]){a, af}, 2);
 }
 
-const struct op op_pool_1d = {.id = GGML_OP_POOL_1D, .name = "POOL_1D", .symbol = "pool_1d(x)", .n_src = 1, .infer = infer,
-                              .run = run, .threads = row_threads_func};
-const struct op op_pool_2d = {.id = GGML_OP_POOL_2D, .name = "POOL_2D", .symbol = "pool_2d(x)", .n_src = 1, .infer = infer,
-                              .run = run, .threads = row_threads_func, .backward = backward};
-const struct op op_pool_2d_back = {.id = GGML_OP_POOL_2D_BACK, .name = "POOL_2D_BACK", .symbol = "pool_2d_back(x)", .n_src = 2,
-                                   .infer = infer_back, .run = run_back, .threads = row_threads_func};
+const struct op op_pool_1d = {.id = GGML_OP_POOL_1D,
+                              .name = "POOL_1D",
+                              .symbol = "pool_1d(x)",
+                              .n_src = 1,
+                              .infer = infer,
+                              .run = run,
+                              .threads = row_threads_func};
+const struct op op_pool_2d = {.id = GGML_OP_POOL_2D,
+                              .name = "POOL_2D",
+                              .symbol = "pool_2d(x)",
+                              .n_src = 1,
+                              .infer = infer,
+                              .run = run,
+                              .threads = row_threads_func,
+                              .backward = backward};
+const struct op op_pool_2d_back = {.id = GGML_OP_POOL_2D_BACK,
+                                   .name = "POOL_2D_BACK",
+                                   .symbol = "pool_2d_back(x)",
+                                   .n_src = 2,
+                                   .infer = infer_back,
+                                   .run = run_back,
+                                   .threads = row_threads_func};

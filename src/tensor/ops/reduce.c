@@ -142,9 +142,9 @@ static void run_count(struct task *k, struct ggml_tensor *t) {
 
 // ---- builders --------------------------------------------------------------------------------------------------------------------
 
-#define BUILD(name, ID)                                                                       \
-    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a) {        \
-        return op_build(ctx, GGML_OP_##ID, false, NULL, 0, &a, 1);                            \
+#define BUILD(name, ID)                                                                                                     \
+    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a) {                                      \
+        return op_build(ctx, GGML_OP_##ID, false, NULL, 0, &a, 1);                                                          \
     }
 BUILD(sum, SUM)
 BUILD(sum_rows, SUM_ROWS)
@@ -172,16 +172,54 @@ static enum err back_cumsum(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, t->src[0], ggml_neg(b->ctx, ggml_sub(b->ctx, before, ggml_sum_rows(b->ctx, g))));
 }
 
-const struct op op_sum = {.id = GGML_OP_SUM, .name = "SUM", .symbol = "Σx", .n_src = 1, .infer = infer_sum,
-                          .scratch = scratch_sum, .run = run_sum, .threads = threads, .backward = back_sum};
-const struct op op_sum_rows = {.id = GGML_OP_SUM_ROWS, .name = "SUM_ROWS", .symbol = "Σx_k", .n_src = 1,
-                               .infer = infer_sum_rows, .scratch = scratch_row, .run = run_sum_rows, .threads = threads,
+const struct op op_sum = {.id = GGML_OP_SUM,
+                          .name = "SUM",
+                          .symbol = "Σx",
+                          .n_src = 1,
+                          .infer = infer_sum,
+                          .scratch = scratch_sum,
+                          .run = run_sum,
+                          .threads = threads,
+                          .backward = back_sum};
+const struct op op_sum_rows = {.id = GGML_OP_SUM_ROWS,
+                               .name = "SUM_ROWS",
+                               .symbol = "Σx_k",
+                               .n_src = 1,
+                               .infer = infer_sum_rows,
+                               .scratch = scratch_row,
+                               .run = run_sum_rows,
+                               .threads = threads,
                                .backward = back_sum};
-const struct op op_mean = {.id = GGML_OP_MEAN, .name = "MEAN", .symbol = "Σx/n", .n_src = 1, .infer = infer_mean,
-                           .scratch = scratch_row, .run = run_mean, .threads = threads, .backward = back_mean};
-const struct op op_cumsum = {.id = GGML_OP_CUMSUM, .name = "CUMSUM", .symbol = "cumsum(x)", .n_src = 1, .infer = infer_cumsum,
-                             .run = run_cumsum, .threads = threads, .backward = back_cumsum};
-const struct op op_argmax = {.id = GGML_OP_ARGMAX, .name = "ARGMAX", .symbol = "argmax(x)", .n_src = 1, .infer = infer_argmax,
-                             .scratch = scratch_row, .run = run_argmax, .threads = threads};
-const struct op op_count_equal = {.id = GGML_OP_COUNT_EQUAL, .name = "COUNT_EQUAL", .symbol = "count_equal(x)", .n_src = 2,
-                                  .infer = infer_count, .scratch = scratch_count, .run = run_count, .threads = threads};
+const struct op op_mean = {.id = GGML_OP_MEAN,
+                           .name = "MEAN",
+                           .symbol = "Σx/n",
+                           .n_src = 1,
+                           .infer = infer_mean,
+                           .scratch = scratch_row,
+                           .run = run_mean,
+                           .threads = threads,
+                           .backward = back_mean};
+const struct op op_cumsum = {.id = GGML_OP_CUMSUM,
+                             .name = "CUMSUM",
+                             .symbol = "cumsum(x)",
+                             .n_src = 1,
+                             .infer = infer_cumsum,
+                             .run = run_cumsum,
+                             .threads = threads,
+                             .backward = back_cumsum};
+const struct op op_argmax = {.id = GGML_OP_ARGMAX,
+                             .name = "ARGMAX",
+                             .symbol = "argmax(x)",
+                             .n_src = 1,
+                             .infer = infer_argmax,
+                             .scratch = scratch_row,
+                             .run = run_argmax,
+                             .threads = threads};
+const struct op op_count_equal = {.id = GGML_OP_COUNT_EQUAL,
+                                  .name = "COUNT_EQUAL",
+                                  .symbol = "count_equal(x)",
+                                  .n_src = 2,
+                                  .infer = infer_count,
+                                  .scratch = scratch_count,
+                                  .run = run_count,
+                                  .threads = threads};

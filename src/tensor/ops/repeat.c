@@ -11,8 +11,8 @@ static enum err infer_sizes(const struct ggml_tensor *t, struct op_shape *shape,
     for (int d = 0; d < 4; d++) {
         const int64_t small = back ? t->ne[d] : a->ne[d], big = back ? a->ne[d] : t->ne[d];
         if (small == 0 ? big != 0 : big % small != 0)
-            return err_set(ERR_INVALID, "%s: " SHAPE_FMT " to " SHAPE_FMT ": no whole number of tiles in dimension %d", op_what(t),
-                           SHAPE_ARG(a), SHAPE_ARG(t), d);
+            return err_set(ERR_INVALID, "%s: " SHAPE_FMT " to " SHAPE_FMT ": no whole number of tiles in dimension %d",
+                           op_what(t), SHAPE_ARG(a), SHAPE_ARG(t), d);
     }
     return shape_4d(shape, a->type, t->ne[0], t->ne[1], t->ne[2], t->ne[3]);
 }
@@ -81,7 +81,8 @@ static int threads_back(const struct ggml_tensor *t, int n_threads) { return row
 
 // ---- builders -------------------------------------------------------------------------------------------------------------
 
-static struct ggml_tensor *build(struct ggml_context *ctx, enum ggml_op id, struct ggml_tensor *a, const struct ggml_tensor *b) {
+static struct ggml_tensor *build(struct ggml_context *ctx, enum ggml_op id, struct ggml_tensor *a,
+                                 const struct ggml_tensor *b) {
     if (!a || !b) {
         (void) err_set(ERR_INVALID, "%s: a tensor is missing (NULL)", ggml_op_name(id));
         return tensor_error();
@@ -109,8 +110,19 @@ static enum err backward_of_back(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, t->src[0], ggml_repeat(b->ctx, backward_grad(b, t), t->src[0]));
 }
 
-const struct op op_repeat = {.id = GGML_OP_REPEAT, .name = "REPEAT", .symbol = "repeat(x)", .n_src = 1, .infer = infer,
-                             .run = run, .threads = copy_threads, .backward = backward};
-const struct op op_repeat_back = {.id = GGML_OP_REPEAT_BACK, .name = "REPEAT_BACK", .symbol = "repeat_back(x)", .n_src = 1,
-                                  .infer = infer_back, .run = run_back, .threads = threads_back,
+const struct op op_repeat = {.id = GGML_OP_REPEAT,
+                             .name = "REPEAT",
+                             .symbol = "repeat(x)",
+                             .n_src = 1,
+                             .infer = infer,
+                             .run = run,
+                             .threads = copy_threads,
+                             .backward = backward};
+const struct op op_repeat_back = {.id = GGML_OP_REPEAT_BACK,
+                                  .name = "REPEAT_BACK",
+                                  .symbol = "repeat_back(x)",
+                                  .n_src = 1,
+                                  .infer = infer_back,
+                                  .run = run_back,
+                                  .threads = threads_back,
                                   .backward = backward_of_back};

@@ -35,8 +35,8 @@ static enum err check_dims(const struct ggml_tensor *t) {
     const int64_t n = tensor_param_i32(t, P_DIMS), off = tensor_param_i32(t, P_OFFSET), head = t->src[0]->ne[0];
     const bool vision = tensor_param_i32(t, P_MODE) == GGML_ROPE_TYPE_VISION;
     if (n <= 0 || n % 2 != 0 || off < 0 || off + (vision ? 2 * n : n) > head)
-        return err_set(ERR_INVALID, "ROPE: %lld dimensions from %lld on do not fit heads of %lld", (long long) n, (long long) off,
-                       (long long) head);
+        return err_set(ERR_INVALID, "ROPE: %lld dimensions from %lld on do not fit heads of %lld", (long long) n,
+                       (long long) off, (long long) head);
     const struct ggml_tensor *f = t->src[2];
     if (!f) return ERR_OK;
     TRY(check_type(t, 2, GGML_TYPE_F32));
@@ -82,9 +82,14 @@ struct plan {
 };
 
 static struct plan make_plan(struct task *k, const struct ggml_tensor *t, float sign) {
-    struct plan p = {.n_dims = tensor_param_i32(t, P_DIMS), .off = tensor_param_i32(t, P_OFFSET),
-                     .mode = tensor_param_i32(t, P_MODE), .scale = tensor_param_f32(t, P_SCALE), .sign = sign,
-                     .ext = tensor_param_f32(t, P_EXT), .magnitude = tensor_param_f32(t, P_ATTN), .pos = t->src[1],
+    struct plan p = {.n_dims = tensor_param_i32(t, P_DIMS),
+                     .off = tensor_param_i32(t, P_OFFSET),
+                     .mode = tensor_param_i32(t, P_MODE),
+                     .scale = tensor_param_f32(t, P_SCALE),
+                     .sign = sign,
+                     .ext = tensor_param_f32(t, P_EXT),
+                     .magnitude = tensor_param_f32(t, P_ATTN),
+                     .pos = t->src[1],
                      .freq = t->src[2]};
     const float base = tensor_param_f32(t, P_BASE);
     p.n_pairs = p.mode == GGML_ROPE_TYPE_VISION ? p.n_dims : p.n_dims / 2;
@@ -154,8 +159,10 @@ static float yarn(const struct plan *p, float theta, int64_t j) {
 }
 
 static void token_angles(const struct plan *p, int64_t token, int64_t n_token) {
-    if (has_sections(p->mode)) sector_angles(p, token, n_token);
-    else plain_angles(p, token);
+    if (has_sections(p->mode))
+        sector_angles(p, token, n_token);
+    else
+        plain_angles(p, token);
     for (int64_t j = 0; j < p->n_pairs; j++) {
         float f = 1.0f;
         if (p->freq) memcpy(&f, (const char *) p->freq->data + (size_t) j * p->freq->nb[0], sizeof f);
@@ -172,8 +179,10 @@ static void turn(const struct plan *p, int64_t n, float *y, const float *x) {
         memcpy(y, x, (size_t) p->off * sizeof(float));
         memcpy(y + end, x + end, (size_t) (n - end) * sizeof(float));
     }
-    if (p->mode == GGML_ROPE_TYPE_NORMAL) kern_rope()->pairs(p->n_pairs, y + p->off, x + p->off, p->cos, p->sin);
-    else kern_rope()->halves(p->n_pairs, p->n_pairs, y + p->off, x + p->off, p->cos, p->sin);
+    if (p->mode == GGML_ROPE_TYPE_NORMAL)
+        kern_rope()->pairs(p->n_pairs, y + p->off, x + p->off, p->cos, p->sin);
+    else
+        kern_rope()->halves(p->n_pairs, p->n_pairs, y + p->off, x + p->off, p->cos, p->sin);
 }
 
 static void rotate(struct task *k, struct ggml_tensor *t, float sign) {
@@ -217,30 +226,32 @@ static struct ggml_tensor *build(struct ggml_context *ctx, enum ggml_op id, bool
 }
 
 struct ggml_tensor *ggml_rope(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int n_dims, int mode) {
-    return build(ctx, GGML_OP_ROPE, false, a, b, NULL, NULL, (struct args){n_dims, mode, 0, 10000.0f, 1.0f, 0.0f, 1.0f, 0.0f, 0.0f});
+    return build(ctx, GGML_OP_ROPE, false, a, b, NULL, NULL,
+                 (struct args){n_dims, mode, 0, 10000.0f, 1.0f, 0.0f, 1.0f, 0.0f, 0.0f});
 }
 struct ggml_tensor *ggml_rope_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int n_dims,
                                       int mode) {
-    return build(ctx, GGML_OP_ROPE, true, a, b, NULL, NULL, (struct args){n_dims, mode, 0, 10000.0f, 1.0f, 0.0f, 1.0f, 0.0f, 0.0f});
+    return build(ctx, GGML_OP_ROPE, true, a, b, NULL, NULL,
+                 (struct args){n_dims, mode, 0, 10000.0f, 1.0f, 0.0f, 1.0f, 0.0f, 0.0f});
 }
 
-#define SCALING                                                                                                           \
-    int n_dims, int mode, int n_ctx_orig, float freq_base, float freq_scale, float ext_factor, float attn_factor,         \
+#define SCALING                                                                                                             \
+    int n_dims, int mode, int n_ctx_orig, float freq_base, float freq_scale, float ext_factor, float attn_factor,           \
         float beta_fast, float beta_slow
-#define MULTI                                                                                                             \
-    int n_dims, int sections[4], int mode, int n_ctx_orig, float freq_base, float freq_scale, float ext_factor,           \
+#define MULTI                                                                                                               \
+    int n_dims, int sections[4], int mode, int n_ctx_orig, float freq_base, float freq_scale, float ext_factor,             \
         float attn_factor, float beta_fast, float beta_slow
-#define GATHER \
+#define GATHER                                                                                                              \
     (struct args) { n_dims, mode, n_ctx_orig, freq_base, freq_scale, ext_factor, attn_factor, beta_fast, beta_slow }
 
-#define EXT(name, ID, inplace)                                                                                            \
-    struct ggml_tensor *ggml_rope_ext##name(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,       \
-                                            struct ggml_tensor *c, SCALING) {                                             \
-        return build(ctx, ID, inplace, a, b, c, NULL, GATHER);                                                            \
-    }                                                                                                                     \
-    struct ggml_tensor *ggml_rope_multi##name(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,     \
-                                              struct ggml_tensor *c, MULTI) {                                             \
-        return build(ctx, ID, inplace, a, b, c, sections, GATHER);                                                        \
+#define EXT(name, ID, inplace)                                                                                              \
+    struct ggml_tensor *ggml_rope_ext##name(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,         \
+                                            struct ggml_tensor *c, SCALING) {                                               \
+        return build(ctx, ID, inplace, a, b, c, NULL, GATHER);                                                              \
+    }                                                                                                                       \
+    struct ggml_tensor *ggml_rope_multi##name(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,       \
+                                              struct ggml_tensor *c, MULTI) {                                               \
+        return build(ctx, ID, inplace, a, b, c, sections, GATHER);                                                          \
     }
 EXT(, GGML_OP_ROPE, false)
 EXT(_inplace, GGML_OP_ROPE, true)
@@ -249,7 +260,8 @@ EXT(_back, GGML_OP_ROPE_BACK, false)
 struct ggml_tensor *ggml_rope_custom(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, SCALING) {
     return build(ctx, GGML_OP_ROPE, false, a, b, NULL, NULL, GATHER);
 }
-struct ggml_tensor *ggml_rope_custom_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, SCALING) {
+struct ggml_tensor *ggml_rope_custom_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                             SCALING) {
     return build(ctx, GGML_OP_ROPE, true, a, b, NULL, NULL, GATHER);
 }
 
@@ -287,9 +299,23 @@ static enum err backward_of_back(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, t->src[0], rotated(b, t, GGML_OP_ROPE));
 }
 
-const struct op op_rope = {.id = GGML_OP_ROPE, .name = "ROPE", .symbol = "rope(x)", .n_src = 2, .flags = OP_INPLACE,
-                           .infer = infer, .scratch = scratch, .run = run, .threads = threads,
+const struct op op_rope = {.id = GGML_OP_ROPE,
+                           .name = "ROPE",
+                           .symbol = "rope(x)",
+                           .n_src = 2,
+                           .flags = OP_INPLACE,
+                           .infer = infer,
+                           .scratch = scratch,
+                           .run = run,
+                           .threads = threads,
                            .backward = backward};
-const struct op op_rope_back = {.id = GGML_OP_ROPE_BACK, .name = "ROPE_BACK", .symbol = "rope_back(x)", .n_src = 2,
-                                .flags = OP_INPLACE, .infer = infer, .scratch = scratch, .run = run_back, .threads = threads,
+const struct op op_rope_back = {.id = GGML_OP_ROPE_BACK,
+                                .name = "ROPE_BACK",
+                                .symbol = "rope_back(x)",
+                                .n_src = 2,
+                                .flags = OP_INPLACE,
+                                .infer = infer,
+                                .scratch = scratch,
+                                .run = run_back,
+                                .threads = threads,
                                 .backward = backward_of_back};

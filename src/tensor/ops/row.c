@@ -34,8 +34,10 @@ const float *row_read(const struct ggml_tensor *t, const char *row, int64_t e0, 
     }
     const struct type *ty = type_get(t->type);
     const char *p = row + (size_t) (e0 / ty->block) * t->nb[0];
-    if (t->nb[0] == ty->size) ty->decode(p, buf, n);
-    else decode_strided(ty, p, t->nb[0], n, buf);
+    if (t->nb[0] == ty->size)
+        ty->decode(p, buf, n);
+    else
+        decode_strided(ty, p, t->nb[0], n, buf);
     return buf;
 }
 
@@ -59,8 +61,10 @@ void row_write(const struct ggml_tensor *t, char *row, int64_t e0, int64_t n, co
     const struct type *ty = type_get(t->type);
     char *p = row + (size_t) (e0 / ty->block) * t->nb[0];
     if (t->nb[0] == ty->size) {
-        if (t->type != GGML_TYPE_F32) ty->encode(y, p, n);
-        else if ((const float *) (const void *) p != y) memcpy(p, y, (size_t) n * sizeof(float));
+        if (t->type != GGML_TYPE_F32)
+            ty->encode(y, p, n);
+        else if ((const float *) (const void *) p != y)
+            memcpy(p, y, (size_t) n * sizeof(float));
         return;
     }
     alignas(64) char tmp[8 * 256];
@@ -100,8 +104,10 @@ static void map_piece(const struct map *m, char *row, const char *const *rows, i
         const int64_t c = e0 + n - e < ROW_CHUNK ? e0 + n - e : ROW_CHUNK;
         for (int i = 0; i < m->n_src; i++) {
             x[i] = buf[i];
-            if (m->src[i]->ne[0] == m->t->ne[0]) x[i] = row_read(m->src[i], rows[i], e, c, buf[i]);
-            else row_fill(m->src[i], rows[i], e, c, buf[i]);
+            if (m->src[i]->ne[0] == m->t->ne[0])
+                x[i] = row_read(m->src[i], rows[i], e, c, buf[i]);
+            else
+                row_fill(m->src[i], rows[i], e, c, buf[i]);
         }
         float *y = row_target(m->t, row, e, out);
         m->f(c, y, x, m->ctx);
@@ -167,8 +173,9 @@ enum err check_rows(const struct ggml_tensor *t, int i) {
     const struct type *ty = type_get(s->type);
     if (!ty) return err_set(ERR_INVALID, "%s: source %d has no known type (%d)", op_what(t), i, (int) s->type);
     if (ty->block > 1 && s->nb[0] != ty->size)
-        return err_set(ERR_UNSUPPORTED, "%s: source %d is %s and its rows are permuted; make it contiguous before quantizing",
-                       op_what(t), i, ty->name);
+        return err_set(ERR_UNSUPPORTED,
+                       "%s: source %d is %s and its rows are permuted; make it contiguous before quantizing", op_what(t), i,
+                       ty->name);
     return ERR_OK;
 }
 
@@ -207,7 +214,8 @@ enum err check_same_shape(const struct ggml_tensor *t, int i, int j) {
 
 enum err check_repeats(const struct ggml_tensor *t, int i, int j) {
     if (!ggml_can_repeat(t->src[i], t->src[j]))
-        return err_set(ERR_INVALID, "%s: " SHAPE_FMT " cannot be repeated to " SHAPE_FMT "; each size must divide the other's",
+        return err_set(ERR_INVALID,
+                       "%s: " SHAPE_FMT " cannot be repeated to " SHAPE_FMT "; each size must divide the other's",
                        op_what(t), SHAPE_ARG(t->src[i]), SHAPE_ARG(t->src[j]));
     return ERR_OK;
 }
@@ -215,7 +223,8 @@ enum err check_repeats(const struct ggml_tensor *t, int i, int j) {
 enum err check_size(const int64_t ne[4]) {
     int64_t n = 1;
     for (int d = 0; d < 4; d++) {
-        if (ne[d] < 0) return err_set(ERR_INVALID, "the result's size %lld in dimension %d is negative", (long long) ne[d], d);
+        if (ne[d] < 0)
+            return err_set(ERR_INVALID, "the result's size %lld in dimension %d is negative", (long long) ne[d], d);
         if (__builtin_mul_overflow(n, ne[d] ? ne[d] : 1, &n) || n > INT64_MAX / 8)
             return err_set(ERR_INVALID, "the result's shape [%lld, %lld, %lld, %lld] is too large", (long long) ne[0],
                            (long long) ne[1], (long long) ne[2], (long long) ne[3]);

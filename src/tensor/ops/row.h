@@ -85,21 +85,23 @@ static inline float *row_scratch(const struct task *k, int64_t n, int n_rows, in
 #define SHAPE_FMT "[%lld, %lld, %lld, %lld]"
 #define SHAPE_ARG(t) (long long) (t)->ne[0], (long long) (t)->ne[1], (long long) (t)->ne[2], (long long) (t)->ne[3]
 
-MUST_USE enum err check_float(const struct ggml_tensor *t, int i);                             // source i: F32, F16 or BF16
-MUST_USE enum err check_real(const struct ggml_tensor *t, int i);                              // as check_float, or quantized
-MUST_USE enum err check_type(const struct ggml_tensor *t, int i, enum ggml_type type);         // source i has this type
-MUST_USE enum err check_contiguous(const struct ggml_tensor *t, int i);                        // source i lies in one piece
-MUST_USE enum err check_same_shape(const struct ggml_tensor *t, int i, int j);                 // sources i and j
-MUST_USE enum err check_repeats(const struct ggml_tensor *t, int i, int j);                    // source i repeated gives j's shape
-MUST_USE enum err check_rows(const struct ggml_tensor *t, int i);  // source i, if quantized, has unbroken rows of whole blocks
-MUST_USE enum err check_size(const int64_t ne[4]);                 // the number of elements fits
+MUST_USE enum err check_float(const struct ggml_tensor *t, int i);                      // source i: F32, F16 or BF16
+MUST_USE enum err check_real(const struct ggml_tensor *t, int i);                       // as check_float, or quantized
+MUST_USE enum err check_type(const struct ggml_tensor *t, int i, enum ggml_type type);  // source i has this type
+MUST_USE enum err check_contiguous(const struct ggml_tensor *t, int i);                 // source i lies in one piece
+MUST_USE enum err check_same_shape(const struct ggml_tensor *t, int i, int j);          // sources i and j
+MUST_USE enum err check_repeats(const struct ggml_tensor *t, int i, int j);             // source i repeated gives j's shape
+MUST_USE enum err check_rows(const struct ggml_tensor *t,
+                             int i);                // source i, if quantized, has unbroken rows of whole blocks
+MUST_USE enum err check_size(const int64_t ne[4]);  // the number of elements fits
 
 static inline enum err shape_like(const struct ggml_tensor *src, enum ggml_type type, struct op_shape *s) {
     s->type = type;
     for (int d = 0; d < 4; d++) s->ne[d] = src->ne[d];
     return ERR_OK;
 }
-static inline enum err shape_4d(struct op_shape *s, enum ggml_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3) {
+static inline enum err shape_4d(struct op_shape *s, enum ggml_type type, int64_t ne0, int64_t ne1, int64_t ne2,
+                                int64_t ne3) {
     *s = (struct op_shape){type, {ne0, ne1, ne2, ne3}};
     return check_size(s->ne);
 }

@@ -29,8 +29,7 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     const struct ggml_tensor *a = t->src[0], *b = t->src[1];
     const struct window w = window_of(t);
     const struct type *ty = type_get(a->type);
-    if (!ty || ty->block > 1)
-        return err_set(ERR_UNSUPPORTED, "%s: no windows into %s", op_what(t), ggml_type_name(a->type));
+    if (!ty || ty->block > 1) return err_set(ERR_UNSUPPORTED, "%s: no windows into %s", op_what(t), ggml_type_name(a->type));
     if (tensor_param_i32(t, 8) && a->nb[0] != ty->size)
         return err_set(ERR_UNSUPPORTED, "%s in place: rows of the first tensor must be unbroken", op_what(t));
     const uint64_t nb[4] = {ty->size, w.nb1, w.nb2, w.nb3};
@@ -38,11 +37,12 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     uint64_t end = w.offset, step;
     bool fits = w.offset % ty->size == 0;
     for (int d = 0; d < 4; d++) {
-        fits = fits && nb[d] % ty->size == 0 && b->ne[d] > 0 && !__builtin_mul_overflow(nb[d], (uint64_t) b->ne[d] - 1, &step) &&
-               !__builtin_add_overflow(end, step, &end);
+        fits = fits && nb[d] % ty->size == 0 && b->ne[d] > 0 &&
+               !__builtin_mul_overflow(nb[d], (uint64_t) b->ne[d] - 1, &step) && !__builtin_add_overflow(end, step, &end);
     }
     if (!fits || end > have - ty->size || have < ty->size)
-        return err_set(ERR_INVALID, "%s: a window " SHAPE_FMT " with strides %llu, %llu, %llu at byte %llu does not lie in %llu bytes",
+        return err_set(ERR_INVALID,
+                       "%s: a window " SHAPE_FMT " with strides %llu, %llu, %llu at byte %llu does not lie in %llu bytes",
                        op_what(t), SHAPE_ARG(b), (unsigned long long) w.nb1, (unsigned long long) w.nb2,
                        (unsigned long long) w.nb3, (unsigned long long) w.offset, (unsigned long long) have);
     return shape_like(a, a->type, shape);
@@ -91,10 +91,10 @@ static struct ggml_tensor *build(struct ggml_context *ctx, enum ggml_op id, bool
     return op_build(ctx, id, inplace, params, 9, (struct ggml_tensor *[]){a, b}, 2);
 }
 
-#define BUILD(name, ID, inplace)                                                                                     \
-    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1, \
-                                    size_t nb2, size_t nb3, size_t offset) {                                         \
-        return build(ctx, ID, inplace, a, b, nb1, nb2, nb3, offset);                                                 \
+#define BUILD(name, ID, inplace)                                                                                            \
+    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1,     \
+                                    size_t nb2, size_t nb3, size_t offset) {                                                \
+        return build(ctx, ID, inplace, a, b, nb1, nb2, nb3, offset);                                                        \
     }
 BUILD(set, GGML_OP_SET, false)
 BUILD(set_inplace, GGML_OP_SET, true)
@@ -110,7 +110,8 @@ static struct ggml_tensor *set_nd(struct ggml_context *ctx, bool inplace, struct
 struct ggml_tensor *ggml_set_1d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t offset) {
     return set_nd(ctx, false, a, b, NULL, offset);
 }
-struct ggml_tensor *ggml_set_1d_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t offset) {
+struct ggml_tensor *ggml_set_1d_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                        size_t offset) {
     return set_nd(ctx, true, a, b, NULL, offset);
 }
 struct ggml_tensor *ggml_set_2d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1,
@@ -127,8 +128,8 @@ struct ggml_tensor *ggml_set_2d_inplace(struct ggml_context *ctx, struct ggml_te
 static struct ggml_tensor *window_grad(struct backward *bw, struct ggml_tensor *t) {
     const struct window w = window_of(t);
     const struct ggml_tensor *b = t->src[1];
-    return ggml_cont(bw->ctx, ggml_view_4d(bw->ctx, backward_grad(bw, t), b->ne[0], b->ne[1], b->ne[2], b->ne[3], (size_t) w.nb1,
-                                           (size_t) w.nb2, (size_t) w.nb3, (size_t) w.offset));
+    return ggml_cont(bw->ctx, ggml_view_4d(bw->ctx, backward_grad(bw, t), b->ne[0], b->ne[1], b->ne[2], b->ne[3],
+                                           (size_t) w.nb1, (size_t) w.nb2, (size_t) w.nb3, (size_t) w.offset));
 }
 
 static enum err back_acc(struct backward *bw, struct ggml_tensor *t) {
@@ -140,13 +141,26 @@ static enum err back_set(struct backward *bw, struct ggml_tensor *t) {
     struct ggml_tensor *part = window_grad(bw, t);
     const struct window w = window_of(t);
     if (backward_wants(bw, t->src[0])) {
-        TRY(backward_add(bw, t->src[0], ggml_acc(bw->ctx, backward_grad(bw, t), ggml_neg(bw->ctx, part), (size_t) w.nb1,
-                                                 (size_t) w.nb2, (size_t) w.nb3, (size_t) w.offset)));
+        TRY(backward_add(bw, t->src[0],
+                         ggml_acc(bw->ctx, backward_grad(bw, t), ggml_neg(bw->ctx, part), (size_t) w.nb1, (size_t) w.nb2,
+                                  (size_t) w.nb3, (size_t) w.offset)));
     }
     return backward_add(bw, t->src[1], part);
 }
 
-const struct op op_set = {.id = GGML_OP_SET, .name = "SET", .symbol = "y-\\>view(x)", .n_src = 2, .infer = infer_set,
-                          .run = run_set, .threads = copy_threads, .backward = back_set};
-const struct op op_acc = {.id = GGML_OP_ACC, .name = "ACC", .symbol = "view(x,nb,offset)+=y->x", .n_src = 2, .infer = infer_acc,
-                          .run = run_acc, .threads = copy_threads, .backward = back_acc};
+const struct op op_set = {.id = GGML_OP_SET,
+                          .name = "SET",
+                          .symbol = "y-\\>view(x)",
+                          .n_src = 2,
+                          .infer = infer_set,
+                          .run = run_set,
+                          .threads = copy_threads,
+                          .backward = back_set};
+const struct op op_acc = {.id = GGML_OP_ACC,
+                          .name = "ACC",
+                          .symbol = "view(x,nb,offset)+=y->x",
+                          .n_src = 2,
+                          .infer = infer_acc,
+                          .run = run_acc,
+                          .threads = copy_threads,
+                          .backward = back_acc};

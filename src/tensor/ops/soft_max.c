@@ -133,8 +133,8 @@ struct ggml_tensor *ggml_soft_max_ext_inplace(struct ggml_context *ctx, struct g
                                               float scale, float max_bias) {
     return build(ctx, GGML_OP_SOFT_MAX, true, a, mask, scale, max_bias);
 }
-struct ggml_tensor *ggml_soft_max_ext_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, float scale,
-                                           float max_bias) {
+struct ggml_tensor *ggml_soft_max_ext_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                           float scale, float max_bias) {
     return build(ctx, GGML_OP_SOFT_MAX_BACK, false, a, b, scale, max_bias);
 }
 struct ggml_tensor *ggml_soft_max_ext_back_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
@@ -159,13 +159,27 @@ static enum err backward(struct backward *b, struct ggml_tensor *t) {
         return err_set(ERR_UNSUPPORTED, "SOFT_MAX: there is no gradient with respect to the mask or the sinks");
     }
     if (!backward_wants(b, t->src[0])) return ERR_OK;
-    return backward_add(b, t->src[0], ggml_soft_max_ext_back(b->ctx, backward_grad(b, t), t, tensor_param_f32(t, 0),
-                                                             tensor_param_f32(t, 1)));
+    return backward_add(
+        b, t->src[0],
+        ggml_soft_max_ext_back(b->ctx, backward_grad(b, t), t, tensor_param_f32(t, 0), tensor_param_f32(t, 1)));
 }
 
-const struct op op_soft_max = {.id = GGML_OP_SOFT_MAX, .name = "SOFT_MAX", .symbol = "soft_max(x)", .n_src = 1,
-                               .flags = OP_INPLACE, .infer = infer, .scratch = scratch, .run = run, .threads = threads,
+const struct op op_soft_max = {.id = GGML_OP_SOFT_MAX,
+                               .name = "SOFT_MAX",
+                               .symbol = "soft_max(x)",
+                               .n_src = 1,
+                               .flags = OP_INPLACE,
+                               .infer = infer,
+                               .scratch = scratch,
+                               .run = run,
+                               .threads = threads,
                                .backward = backward};
-const struct op op_soft_max_back = {.id = GGML_OP_SOFT_MAX_BACK, .name = "SOFT_MAX_BACK", .symbol = "soft_max_back(x)",
-                                    .n_src = 2, .flags = OP_INPLACE, .infer = infer_back, .scratch = scratch,
-                                    .run = run_back, .threads = threads};
+const struct op op_soft_max_back = {.id = GGML_OP_SOFT_MAX_BACK,
+                                    .name = "SOFT_MAX_BACK",
+                                    .symbol = "soft_max_back(x)",
+                                    .n_src = 2,
+                                    .flags = OP_INPLACE,
+                                    .infer = infer_back,
+                                    .scratch = scratch,
+                                    .run = run_back,
+                                    .threads = threads};

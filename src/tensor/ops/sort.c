@@ -199,7 +199,19 @@ struct ggml_tensor *ggml_top_k(struct ggml_context *ctx, struct ggml_tensor *a, 
     return op_build(ctx, GGML_OP_TOP_K, false, &(int32_t){k}, 1, &a, 1);
 }
 
-const struct op op_argsort = {.id = GGML_OP_ARGSORT, .name = "ARGSORT", .symbol = "argsort(x)", .n_src = 1, .infer = infer,
-                              .scratch = scratch, .run = run, .threads = threads};
-const struct op op_top_k = {.id = GGML_OP_TOP_K, .name = "TOP_K", .symbol = "top_k(x)", .n_src = 1, .infer = infer_top_k,
-                            .scratch = scratch, .run = run_top_k, .threads = threads};
+const struct op op_argsort = {.id = GGML_OP_ARGSORT,
+                              .name = "ARGSORT",
+                              .symbol = "argsort(x)",
+                              .n_src = 1,
+                              .infer = infer,
+                              .scratch = scratch,
+                              .run = run,
+                              .threads = threads};
+const struct op op_top_k = {.id = GGML_OP_TOP_K,
+                            .name = "TOP_K",
+                            .symbol = "top_k(x)",
+                            .n_src = 1,
+                            .infer = infer_top_k,
+                            .scratch = scratch,
+                            .run = run_top_k,
+                            .threads = threads};

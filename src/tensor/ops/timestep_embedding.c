@@ -9,8 +9,8 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     const int32_t dim = tensor_param_i32(t, 0), period = tensor_param_i32(t, 1);
     TRY(check_float(t, 0));
     if (!ggml_is_vector(t->src[0]) || dim < 2 || period < 1)
-        return err_set(ERR_INVALID, "TIMESTEP_EMBEDDING: steps " SHAPE_FMT ", %d dimensions, period %d", SHAPE_ARG(t->src[0]),
-                       (int) dim, (int) period);
+        return err_set(ERR_INVALID, "TIMESTEP_EMBEDDING: steps " SHAPE_FMT ", %d dimensions, period %d",
+                       SHAPE_ARG(t->src[0]), (int) dim, (int) period);
     return shape_4d(shape, GGML_TYPE_F32, dim, t->src[0]->ne[0], 1, 1);
 }
 
@@ -34,10 +34,15 @@ static void run(struct task *k, struct ggml_tensor *t) {
     }
 }
 
-struct ggml_tensor *ggml_timestep_embedding(struct ggml_context *ctx, struct ggml_tensor *timesteps, int dim, int max_period) {
+struct ggml_tensor *ggml_timestep_embedding(struct ggml_context *ctx, struct ggml_tensor *timesteps, int dim,
+                                            int max_period) {
     return op_build(ctx, GGML_OP_TIMESTEP_EMBEDDING, false, (int32_t[]){dim, max_period}, 2, &timesteps, 1);
 }
 
-const struct op op_timestep_embedding = {.id = GGML_OP_TIMESTEP_EMBEDDING, .name = "TIMESTEP_EMBEDDING",
-                                         .symbol = "timestep_embedding(timesteps, dim, max_period)", .n_src = 1, .infer = infer,
-                                         .run = run, .threads = row_threads_func};
+const struct op op_timestep_embedding = {.id = GGML_OP_TIMESTEP_EMBEDDING,
+                                         .name = "TIMESTEP_EMBEDDING",
+                                         .symbol = "timestep_embedding(timesteps, dim, max_period)",
+                                         .n_src = 1,
+                                         .infer = infer,
+                                         .run = run,
+                                         .threads = row_threads_func};

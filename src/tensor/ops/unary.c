@@ -49,14 +49,14 @@ struct ggml_tensor *ggml_unary_inplace(struct ggml_context *ctx, struct ggml_ten
     return op_build(ctx, GGML_OP_UNARY, true, &(int32_t){(int32_t) op}, 1, &a, 1);
 }
 
-#define ONE(name, ID)                                                                        \
-    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a) {       \
-        return ggml_unary(ctx, a, GGML_UNARY_OP_##ID);                                       \
+#define ONE(name, ID)                                                                                                       \
+    struct ggml_tensor *ggml_##name(struct ggml_context *ctx, struct ggml_tensor *a) {                                      \
+        return ggml_unary(ctx, a, GGML_UNARY_OP_##ID);                                                                      \
     }
-#define BOTH(name, ID)                                                                            \
-    ONE(name, ID)                                                                                 \
-    struct ggml_tensor *ggml_##name##_inplace(struct ggml_context *ctx, struct ggml_tensor *a) {  \
-        return ggml_unary_inplace(ctx, a, GGML_UNARY_OP_##ID);                                    \
+#define BOTH(name, ID)                                                                                                      \
+    ONE(name, ID)                                                                                                           \
+    struct ggml_tensor *ggml_##name##_inplace(struct ggml_context *ctx, struct ggml_tensor *a) {                            \
+        return ggml_unary_inplace(ctx, a, GGML_UNARY_OP_##ID);                                                              \
     }
 BOTH(abs, ABS)
 BOTH(sgn, SGN)
@@ -98,6 +98,12 @@ static enum err backward(struct backward *b, struct ggml_tensor *t) {
     return backward_add(b, x, ggml_mul(b->ctx, g, slope_of(b->ctx, f, x, t, t->op_params)));
 }
 
-const struct op op_unary = {.id = GGML_OP_UNARY, .name = "UNARY", .symbol = "unary(x)", .n_src = 1,
-                            .flags = OP_INPLACE | OP_ELEMENTWISE, .infer = infer, .run = run, .threads = row_threads_func,
+const struct op op_unary = {.id = GGML_OP_UNARY,
+                            .name = "UNARY",
+                            .symbol = "unary(x)",
+                            .n_src = 1,
+                            .flags = OP_INPLACE | OP_ELEMENTWISE,
+                            .infer = infer,
+                            .run = run,
+                            .threads = row_threads_func,
                             .backward = backward};

@@ -9,7 +9,8 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     const struct ggml_tensor *a = t->src[0];
     const uint32_t mode = (uint32_t) tensor_param_i32(t, 0);
     TRY(check_float(t, 0));
-    if ((mode & 0xff) >= GGML_SCALE_MODE_COUNT || (mode & ~(0xffu | GGML_SCALE_FLAG_ALIGN_CORNERS | GGML_SCALE_FLAG_ANTIALIAS)) != 0)
+    if ((mode & 0xff) >= GGML_SCALE_MODE_COUNT ||
+        (mode & ~(0xffu | GGML_SCALE_FLAG_ALIGN_CORNERS | GGML_SCALE_FLAG_ANTIALIAS)) != 0)
         return err_set(ERR_UNSUPPORTED, "UPSCALE: there is no mode %#x", (unsigned) mode);
     if ((mode & GGML_SCALE_FLAG_ANTIALIAS) && (mode & 0xff) != GGML_SCALE_MODE_BILINEAR)
         return err_set(ERR_UNSUPPORTED, "UPSCALE: antialiasing exists for bilinear only");
@@ -51,7 +52,8 @@ static float nearest(const struct plan *p, int64_t i0, int64_t i1) {
 static float clamp01(float f) { return f < 0.0f ? 0.0f : f > 1.0f ? 1.0f : f; }
 
 static float bilinear(const struct plan *p, int64_t i0, int64_t i1) {
-    const float x = ((float) i0 + p->offset) / p->scale[0] - p->offset, y = ((float) i1 + p->offset) / p->scale[1] - p->offset;
+    const float x = ((float) i0 + p->offset) / p->scale[0] - p->offset,
+                y = ((float) i1 + p->offset) / p->scale[1] - p->offset;
     const int64_t x0 = limit((int64_t) floorf(x), p->a->ne[0]), y0 = limit((int64_t) floorf(y), p->a->ne[1]);
     const float dx = clamp01(x - (float) x0), dy = clamp01(y - (float) y0);
     const float a = pixel(p, x0, y0), b = pixel(p, x0 + 1, y0), c = pixel(p, x0, y0 + 1), d = pixel(p, x0 + 1, y0 + 1);
@@ -94,12 +96,14 @@ static void cubic(float t, float w[4]) {
     const float a = -0.75f, f[4] = {t + 1.0f, t, 1.0f - t, 2.0f - t};
     for (int i = 0; i < 4; i++) {
         const float x = f[i];
-        w[i] = i == 1 || i == 2 ? ((a + 2.0f) * x - (a + 3.0f)) * x * x + 1.0f : ((a * x - 5.0f * a) * x + 8.0f * a) * x - 4.0f * a;
+        w[i] = i == 1 || i == 2 ? ((a + 2.0f) * x - (a + 3.0f)) * x * x + 1.0f
+                                : ((a * x - 5.0f * a) * x + 8.0f * a) * x - 4.0f * a;
     }
 }
 
 static float bicubic(const struct plan *p, int64_t i0, int64_t i1) {
-    const float x = ((float) i0 + p->offset) / p->scale[0] - p->offset, y = ((float) i1 + p->offset) / p->scale[1] - p->offset;
+    const float x = ((float) i0 + p->offset) / p->scale[0] - p->offset,
+                y = ((float) i1 + p->offset) / p->scale[1] - p->offset;
     const int64_t x0 = (int64_t) floorf(x), y0 = (int64_t) floorf(y);
     float wx[4], wy[4], sum = 0.0f;
     cubic(x - (float) x0, wx);
@@ -139,7 +143,8 @@ struct ggml_tensor *ggml_interpolate(struct ggml_context *ctx, struct ggml_tenso
     return op_build_as(ctx, GGML_OP_UPSCALE, &want, NULL, &(int32_t){(int32_t) mode}, 1, &a, 1);
 }
 
-struct ggml_tensor *ggml_upscale(struct ggml_context *ctx, struct ggml_tensor *a, int scale_factor, enum ggml_scale_mode mode) {
+struct ggml_tensor *ggml_upscale(struct ggml_context *ctx, struct ggml_tensor *a, int scale_factor,
+                                 enum ggml_scale_mode mode) {
     if (!a || scale_factor < 1) {
         (void) err_set(ERR_INVALID, "ggml_upscale: %s", a ? "the factor is below 1" : "the tensor is missing (NULL)");
         return tensor_error();
@@ -153,5 +158,10 @@ struct ggml_tensor *ggml_upscale_ext(struct ggml_context *ctx, struct ggml_tenso
     return ggml_interpolate(ctx, a, ne0, ne1, ne2, ne3, (uint32_t) mode);
 }
 
-const struct op op_upscale = {.id = GGML_OP_UPSCALE, .name = "UPSCALE", .symbol = "upscale(x)", .n_src = 1, .infer = infer,
-                              .run = run, .threads = row_threads_func};
+const struct op op_upscale = {.id = GGML_OP_UPSCALE,
+                              .name = "UPSCALE",
+                              .symbol = "upscale(x)",
+                              .n_src = 1,
+                              .infer = infer,
+                              .run = run,
+                              .threads = row_threads_func};

@@ -70,7 +70,7 @@ static inline vi vi_and(vi a, vi b) { return a & b; }
 static inline vi vi_or(vi a, vi b) { return a | b; }
 static inline vi vi_xor(vi a, vi b) { return a ^ b; }
 #define vi_shl(a, k) ((int32_t) ((uint32_t) (a) << (k)))
-#define vi_shr(a, k) ((int32_t) (a) >> (k))             // keeps the sign
+#define vi_shr(a, k) ((int32_t) (a) >> (k))  // keeps the sign
 #define vi_shrl(a, k) ((int32_t) ((uint32_t) (a) >> (k)))
 static inline vm vi_eq(vi a, vi b) { return a == b; }
 static inline vm vi_gt(vi a, vi b) { return a > b; }

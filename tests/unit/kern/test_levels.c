@@ -19,7 +19,8 @@
 #define MAX 200
 #define GUARD 12345.678f
 
-static const int lengths[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 100, 127, 128, 129, 199, 200};
+static const int lengths[] = {0,  1,  2,  3,  4,  5,  7,   8,   9,   15,  16,  17, 31,
+                              32, 33, 47, 63, 64, 65, 100, 127, 128, 129, 199, 200};
 #define N_LENGTH ((int) (sizeof lengths / sizeof *lengths))
 
 static uint64_t state = 1;
@@ -35,9 +36,12 @@ static float uniform(float lo, float hi) { return lo + (hi - lo) * (float) (rand
 
 // kind 0: ordinary; 1: wide range; 2: any bit pattern, infinities and NaN included
 static void fill(float *x, int n, int kind) {
-    static const float special[] = {0.0f, -0.0f, 1e-45f, -1e-42f, 88.8f, -104.0f, 1e30f, -1e30f, 3.4e38f, 0.5f, -2.5f, 16777216.0f};
+    static const float special[] = {0.0f,  -0.0f,  1e-45f,  -1e-42f, 88.8f, -104.0f,
+                                    1e30f, -1e30f, 3.4e38f, 0.5f,    -2.5f, 16777216.0f};
     for (int i = 0; i < n; i++) {
-        x[i] = kind == 0 ? uniform(-4, 4) : kind == 1 ? uniform(-1, 1) * exp2f(uniform(-40, 40)) : f32_from_bits(random_bits());
+        x[i] = kind == 0   ? uniform(-4, 4)
+               : kind == 1 ? uniform(-1, 1) * exp2f(uniform(-40, 40))
+                           : f32_from_bits(random_bits());
         if (kind == 1 && i % 5 == 0) x[i] = special[random_bits() % (sizeof special / sizeof *special)];
         if (kind == 2 && i % 7 == 0) x[i] = i % 2 ? INFINITY : -NAN;
     }
@@ -124,10 +128,11 @@ static void test_unary(void **s) {
 static void test_binary(void **s) {
     (void) s;
 #define B(name) each_level(#name, offsetof(struct kern_binary, name), run_binary);
-    B(add) B(sub) B(mul) B(div)
+    B(add)
+    B(sub) B(mul) B(div)
 #undef B
 #define G(name) each_level(#name, offsetof(struct kern_binary, name), run_glu);
-    G(reglu) G(geglu) G(swiglu) G(geglu_erf) G(geglu_quick) G(swiglu_oai) G(swiglu_clamp)
+        G(reglu) G(geglu) G(swiglu) G(geglu_erf) G(geglu_quick) G(swiglu_oai) G(swiglu_clamp)
 #undef G
 }
 
@@ -135,31 +140,31 @@ static void test_binary(void **s) {
 static int call_other(int which, int n, float *out, const float *x, const float *z) {
     const struct kern_norm *norm = kern_norm();
     switch (which) {
-    case 0: out[0] = norm->sum(n, x); return 1;
-    case 1: out[0] = norm->sum_sqr(n, x); return 1;
-    case 2: out[0] = norm->sum_dev(n, x, 0.75f); return 1;
-    case 3: out[0] = norm->dot(n, x, z); return 1;
-    case 4: out[0] = norm->max(n, x); return 1;
-    case 5: norm->rms(n, out, x, NULL, 1e-5f); return n;
-    case 6: norm->rms(n, out, x, z, 1e-5f); return n;
-    case 7: norm->layer(n, out, x, 1e-5f); return n;
-    case 8: norm->l2(n, out, x, 1e-5f); return n;
-    case 9: norm->rms_back(n, out, x, z, 1e-5f); return n;
-    case 10: norm->shift_scale(n, out, x, 0.5f, 3.0f); return n;
-    case 11: kern_softmax()->logits(n, out, x, 0.3f, NULL, 1.0f); return n;
-    case 12: kern_softmax()->logits(n, out, x, 0.3f, z, 0.7f); return n;
-    case 13: out[n] = kern_softmax()->exp_sum(n, out, x, 4.0f); return n + 1;
-    case 14: kern_softmax()->back(n, out, x, z, 0.5f); return n;
-    case 15: kern_rope()->angles(n / 2, out, out + n / 2, x, 1.5f); return n / 2 * 2;
-    case 16: kern_rope()->halves(n / 2, n / 2, out, x, z, z + n / 2); return n / 2 * 2;
-    case 17: kern_rope()->pairs(n / 2, out, x, z, z + n / 2); return n / 2 * 2;
-    case 18: kern_binary()->fma(n, out, x, z, x); return n;
-    case 19: kern_binary()->silu_back(n, out, x, z); return n;
-    case 20:
-        for (int i = 0; i < n; i++) out[i] = z[i];
-        kern_binary()->axpy(n, out, 0.3f, x);
-        return n;
-    default: return -1;
+        case 0: out[0] = norm->sum(n, x); return 1;
+        case 1: out[0] = norm->sum_sqr(n, x); return 1;
+        case 2: out[0] = norm->sum_dev(n, x, 0.75f); return 1;
+        case 3: out[0] = norm->dot(n, x, z); return 1;
+        case 4: out[0] = norm->max(n, x); return 1;
+        case 5: norm->rms(n, out, x, NULL, 1e-5f); return n;
+        case 6: norm->rms(n, out, x, z, 1e-5f); return n;
+        case 7: norm->layer(n, out, x, 1e-5f); return n;
+        case 8: norm->l2(n, out, x, 1e-5f); return n;
+        case 9: norm->rms_back(n, out, x, z, 1e-5f); return n;
+        case 10: norm->shift_scale(n, out, x, 0.5f, 3.0f); return n;
+        case 11: kern_softmax()->logits(n, out, x, 0.3f, NULL, 1.0f); return n;
+        case 12: kern_softmax()->logits(n, out, x, 0.3f, z, 0.7f); return n;
+        case 13: out[n] = kern_softmax()->exp_sum(n, out, x, 4.0f); return n + 1;
+        case 14: kern_softmax()->back(n, out, x, z, 0.5f); return n;
+        case 15: kern_rope()->angles(n / 2, out, out + n / 2, x, 1.5f); return n / 2 * 2;
+        case 16: kern_rope()->halves(n / 2, n / 2, out, x, z, z + n / 2); return n / 2 * 2;
+        case 17: kern_rope()->pairs(n / 2, out, x, z, z + n / 2); return n / 2 * 2;
+        case 18: kern_binary()->fma(n, out, x, z, x); return n;
+        case 19: kern_binary()->silu_back(n, out, x, z); return n;
+        case 20:
+            for (int i = 0; i < n; i++) out[i] = z[i];
+            kern_binary()->axpy(n, out, 0.3f, x);
+            return n;
+        default: return -1;
     }
 }
 
@@ -203,7 +208,7 @@ static void test_position(void **s) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_unary), cmocka_unit_test(test_binary), cmocka_unit_test(test_others),
-                                       cmocka_unit_test(test_position)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_unary), cmocka_unit_test(test_binary),
+                                       cmocka_unit_test(test_others), cmocka_unit_test(test_position)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,8 @@ static void test_edges(void **s) {
         assert_int_equal(f32_bits(one(k->erf, -0.0f)), f32_bits(-0.0f));
         assert_int_equal(f32_bits(one(k->expm1, -0.0f)), f32_bits(-0.0f));
         assert_true(one(k->expm1, -INFINITY) == -1.0f && one(k->expm1, INFINITY) == INFINITY);
-        assert_true(one(k->sigmoid, -INFINITY) == 0.0f && one(k->sigmoid, INFINITY) == 1.0f && one(k->sigmoid, 0.0f) == 0.5f);
+        assert_true(one(k->sigmoid, -INFINITY) == 0.0f && one(k->sigmoid, INFINITY) == 1.0f &&
+                    one(k->sigmoid, 0.0f) == 0.5f);
         assert_true(one(k->gelu, -INFINITY) == 0.0f && one(k->gelu, INFINITY) == INFINITY && one(k->gelu, 1e30f) == 1e30f);
         assert_true(one(k->silu, -1e30f) == 0.0f && isnan(one(k->silu, NAN)) && isnan(one(k->gelu_erf, NAN)));
         assert_true(isnan(one(k->sin, INFINITY)) && isnan(one(k->cos, NAN)));

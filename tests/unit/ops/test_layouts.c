@@ -18,11 +18,14 @@ static float draw(int positive) {  // multiples of 1/16 with 7 bits: exact in F1
 }
 
 enum layout { PLAIN, PADDED, SWAP12, TRANSPOSED, SWAP03, SLICE, N_LAYOUT };
-static const char *const layout_names[] = {"plain", "padded rows", "dims 1, 2 swapped", "transposed", "dims 0, 3 swapped", "slice"};
+static const char *const layout_names[] = {"plain",      "padded rows",       "dims 1, 2 swapped",
+                                           "transposed", "dims 0, 3 swapped", "slice"};
 
 static void put(T *t, int64_t i, float v) {
-    if (t->type == GGML_TYPE_F32) ((float *) t->data)[i] = v;
-    else ((uint16_t *) t->data)[i] = t->type == GGML_TYPE_F16 ? f32_to_f16(v) : f32_to_bf16(v);
+    if (t->type == GGML_TYPE_F32)
+        ((float *) t->data)[i] = v;
+    else
+        ((uint16_t *) t->data)[i] = t->type == GGML_TYPE_F16 ? f32_to_f16(v) : f32_to_bf16(v);
 }
 
 static void put_at(T *t, int64_t i0, int64_t i1, int64_t i2, int64_t i3, float v) {
@@ -36,21 +39,21 @@ static void put_at(T *t, int64_t i0, int64_t i1, int64_t i2, int64_t i3, float v
 static T *shaped(C *c, enum ggml_type type, enum layout l, const int64_t *n) {
     T *t;
     switch (l) {
-    case PADDED: t = ggml_new_tensor_4d(c, type, n[0] + 5, n[1], n[2], n[3]); break;
-    case SWAP12: t = ggml_new_tensor_4d(c, type, n[0], n[2], n[1], n[3]); break;
-    case TRANSPOSED: t = ggml_new_tensor_4d(c, type, n[1], n[0], n[2], n[3]); break;
-    case SWAP03: t = ggml_new_tensor_4d(c, type, n[3], n[1], n[2], n[0]); break;
-    case SLICE: t = ggml_new_tensor_4d(c, type, n[0], n[1] + 2, n[2], n[3]); break;
-    default: t = ggml_new_tensor_4d(c, type, n[0], n[1], n[2], n[3]);
+        case PADDED: t = ggml_new_tensor_4d(c, type, n[0] + 5, n[1], n[2], n[3]); break;
+        case SWAP12: t = ggml_new_tensor_4d(c, type, n[0], n[2], n[1], n[3]); break;
+        case TRANSPOSED: t = ggml_new_tensor_4d(c, type, n[1], n[0], n[2], n[3]); break;
+        case SWAP03: t = ggml_new_tensor_4d(c, type, n[3], n[1], n[2], n[0]); break;
+        case SLICE: t = ggml_new_tensor_4d(c, type, n[0], n[1] + 2, n[2], n[3]); break;
+        default: t = ggml_new_tensor_4d(c, type, n[0], n[1], n[2], n[3]);
     }
     for (int64_t i = 0; i < ggml_nelements(t); i++) put(t, i, NAN);
     switch (l) {
-    case PADDED: return ggml_view_4d(c, t, n[0], n[1], n[2], n[3], t->nb[1], t->nb[2], t->nb[3], 3 * t->nb[0]);
-    case SWAP12: return ggml_permute(c, t, 0, 2, 1, 3);
-    case TRANSPOSED: return ggml_transpose(c, t);
-    case SWAP03: return ggml_permute(c, t, 3, 1, 2, 0);
-    case SLICE: return ggml_view_4d(c, t, n[0], n[1], n[2], n[3], t->nb[1], t->nb[2], t->nb[3], t->nb[1]);
-    default: return t;
+        case PADDED: return ggml_view_4d(c, t, n[0], n[1], n[2], n[3], t->nb[1], t->nb[2], t->nb[3], 3 * t->nb[0]);
+        case SWAP12: return ggml_permute(c, t, 0, 2, 1, 3);
+        case TRANSPOSED: return ggml_transpose(c, t);
+        case SWAP03: return ggml_permute(c, t, 3, 1, 2, 0);
+        case SLICE: return ggml_view_4d(c, t, n[0], n[1], n[2], n[3], t->nb[1], t->nb[2], t->nb[3], t->nb[1]);
+        default: return t;
     }
 }
 
@@ -86,11 +89,11 @@ typedef T *(*case_fn)(const struct maker *m);
 
 #define A input(m, 0, 37, 6, 5, 3)
 #define P input(m, 1, 37, 6, 5, 3)
-#define CASE(name, expr)                       \
-    static T *name(const struct maker *m) {    \
-        C *c = m->c;                           \
-        (void) c;                              \
-        return expr;                           \
+#define CASE(name, expr)                                                                                                    \
+    static T *name(const struct maker *m) {                                                                                 \
+        C *c = m->c;                                                                                                        \
+        (void) c;                                                                                                           \
+        return expr;                                                                                                        \
     }
 
 static T *two(const struct maker *m, T *(*f)(C *, T *, T *), int positive, int64_t n0, int64_t n1, int64_t n2, int64_t n3) {
@@ -169,11 +172,13 @@ static T *c_repeat_back(const struct maker *m) {
 }
 static T *c_acc(const struct maker *m) {
     T *a = A, *b = input(m, 0, 7, 5, 3, 2);
-    return ggml_acc(m->c, a, b, 37 * ggml_type_size(a->type), 37 * 6 * ggml_type_size(a->type), 37 * 30 * ggml_type_size(a->type), 0);
+    return ggml_acc(m->c, a, b, 37 * ggml_type_size(a->type), 37 * 6 * ggml_type_size(a->type),
+                    37 * 30 * ggml_type_size(a->type), 0);
 }
 static T *c_set(const struct maker *m) {
     T *a = A, *b = input(m, 0, 7, 5, 3, 2);
-    return ggml_set(m->c, a, b, 37 * ggml_type_size(a->type), 37 * 6 * ggml_type_size(a->type), 37 * 30 * ggml_type_size(a->type), 0);
+    return ggml_set(m->c, a, b, 37 * ggml_type_size(a->type), 37 * 6 * ggml_type_size(a->type),
+                    37 * 30 * ggml_type_size(a->type), 0);
 }
 CASE(c_mask_inf, ggml_diag_mask_inf(c, A, 3))
 CASE(c_mask_zero, ggml_diag_mask_zero(c, A, 3))
@@ -252,13 +257,15 @@ static const struct {
 } cases[] = {
 #define N(name) {#name, c_##name},
     N(add) N(add_row) N(sub_value) N(mul) N(div) N(scale) N(scale_bias) N(sqr) N(sqrt) N(log) N(sin) N(cos) N(clamp) N(leaky)
-    N(gelu) N(gelu_erf) N(gelu_quick) N(silu) N(tanh) N(elu) N(softplus) N(xielu) N(silu_back) N(swiglu) N(geglu_swapped)
-    N(geglu_split) N(norm) N(rms_norm) N(l2_norm) N(group_norm) N(rms_norm_back) N(soft_max) N(soft_max_mask) N(soft_max_back)
-    N(rope) N(rope_neox) N(cont) N(cont_shape) N(dup) N(cast_f16) N(cast_i32) N(get_rows) N(set_rows) N(get_rows_back) N(concat)
-    N(repeat) N(repeat_back) N(acc) N(set) N(mask_inf) N(mask_zero) N(tri) N(diag) N(fill) N(sum) N(sum_rows) N(mean) N(cumsum)
-    N(argmax) N(argsort) N(top_k) N(pad) N(pad_circular) N(pad_reflect) N(roll) N(pool_1d) N(pool_2d) N(pool_2d_back) N(upscale)
-    N(downscale) N(bicubic) N(timestep) N(win_part) N(win_unpart) N(rel_pos) N(add_rel_pos) N(im2col) N(im2col_back) N(im2col_3d)
-    N(conv_2d) N(conv_3d) N(conv_2d_dw) N(conv_t1d) N(conv_t2d) N(col2im) N(add_id)
+        N(gelu) N(gelu_erf) N(gelu_quick) N(silu) N(tanh) N(elu) N(softplus) N(xielu) N(silu_back) N(swiglu) N(geglu_swapped)
+            N(geglu_split) N(norm) N(rms_norm) N(l2_norm) N(group_norm) N(rms_norm_back) N(soft_max) N(soft_max_mask)
+                N(soft_max_back) N(rope) N(rope_neox) N(cont) N(cont_shape) N(dup) N(cast_f16) N(cast_i32) N(get_rows)
+                    N(set_rows) N(get_rows_back) N(concat) N(repeat) N(repeat_back) N(acc) N(set) N(mask_inf) N(mask_zero)
+                        N(tri) N(diag) N(fill) N(sum) N(sum_rows) N(mean) N(cumsum) N(argmax) N(argsort) N(top_k) N(pad)
+                            N(pad_circular) N(pad_reflect) N(roll) N(pool_1d) N(pool_2d) N(pool_2d_back) N(upscale)
+                                N(downscale) N(bicubic) N(timestep) N(win_part) N(win_unpart) N(rel_pos) N(add_rel_pos)
+                                    N(im2col) N(im2col_back) N(im2col_3d) N(conv_2d) N(conv_3d) N(conv_2d_dw) N(conv_t1d)
+                                        N(conv_t2d) N(col2im) N(add_id)
 #undef N
 };
 #define N_CASE ((int) (sizeof cases / sizeof *cases))
@@ -269,10 +276,10 @@ static double value(const T *t, int64_t i) {
     const char *p = (const char *) t->data + (size_t) k[0] * t->nb[0] + (size_t) k[1] * t->nb[1] + (size_t) k[2] * t->nb[2] +
                     (size_t) k[3] * t->nb[3];
     switch (t->type) {
-    case GGML_TYPE_F32: return (double) *(const float *) (const void *) p;
-    case GGML_TYPE_F16: return (double) f16_to_f32(*(const uint16_t *) (const void *) p);
-    case GGML_TYPE_BF16: return (double) bf16_to_f32(*(const uint16_t *) (const void *) p);
-    default: return (double) *(const int32_t *) (const void *) p;
+        case GGML_TYPE_F32: return (double) *(const float *) (const void *) p;
+        case GGML_TYPE_F16: return (double) f16_to_f32(*(const uint16_t *) (const void *) p);
+        case GGML_TYPE_BF16: return (double) bf16_to_f32(*(const uint16_t *) (const void *) p);
+        default: return (double) *(const int32_t *) (const void *) p;
     }
 }
 

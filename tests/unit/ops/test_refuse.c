@@ -21,14 +21,16 @@ static int end(void **state) {
     return 0;
 }
 
-static T *f32(int64_t n0, int64_t n1, int64_t n2, int64_t n3) { return ggml_new_tensor_4d(c, GGML_TYPE_F32, n0, n1, n2, n3); }
+static T *f32(int64_t n0, int64_t n1, int64_t n2, int64_t n3) {
+    return ggml_new_tensor_4d(c, GGML_TYPE_F32, n0, n1, n2, n3);
+}
 static T *typed(enum ggml_type type, int64_t n0, int64_t n1) { return ggml_new_tensor_2d(c, type, n0, n1); }
 static T *i32(int64_t n0, int64_t n1) { return typed(GGML_TYPE_I32, n0, n1); }
 
-#define REFUSED(expr, part)                 \
-    do {                                    \
-        assert_true(ggml_is_error(expr));   \
-        assert_error(part);                 \
+#define REFUSED(expr, part)                                                                                                 \
+    do {                                                                                                                    \
+        assert_true(ggml_is_error(expr));                                                                                   \
+        assert_error(part);                                                                                                 \
     } while (0)
 
 static void test_arithmetic(void **s) {
@@ -239,8 +241,16 @@ static void test_index_i64(void **s) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-    const struct CMUnitTest tests[] = {TEST(test_arithmetic), TEST(test_add1), TEST(test_functions), TEST(test_norms), TEST(test_rope),
-                                       TEST(test_copies), TEST(test_masks_and_reductions), TEST(test_images), TEST(test_custom),
-                                       TEST(test_bad_index), TEST(test_index_i64)};
+    const struct CMUnitTest tests[] = {TEST(test_arithmetic),
+                                       TEST(test_add1),
+                                       TEST(test_functions),
+                                       TEST(test_norms),
+                                       TEST(test_rope),
+                                       TEST(test_copies),
+                                       TEST(test_masks_and_reductions),
+                                       TEST(test_images),
+                                       TEST(test_custom),
+                                       TEST(test_bad_index),
+                                       TEST(test_index_i64)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

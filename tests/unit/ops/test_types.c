@@ -77,8 +77,10 @@ static void test_cpy(void **s) {
             if (!usable(to) || (slow(to) && (is_small || from % 7 != 0))) continue;
             T *b = ggml_new_tensor_2d(c, (enum ggml_type) to, N0, N1);
             run(ggml_cpy(c, a, b), 1 + to % 3);
-            if (from == to) assert_memory_equal(a->data, b->data, ggml_nbytes(b));
-            else check_bytes(b, x, "cpy", a);
+            if (from == to)
+                assert_memory_equal(a->data, b->data, ggml_nbytes(b));
+            else
+                check_bytes(b, x, "cpy", a);
         }
         ggml_reset(c);
     }
@@ -97,8 +99,10 @@ static void test_cpy_shapes(void **s) {
             for (int w = 0; w < 3; w++) {
                 T *b = ggml_new_tensor_2d(c, types[j], widths[w], N / widths[w]);
                 run(ggml_cpy(c, a, b), 2);
-                if (types[i] == types[j]) assert_memory_equal(a->data, b->data, ggml_nbytes(b));
-                else check_bytes(b, x, "cpy of another shape", a);
+                if (types[i] == types[j])
+                    assert_memory_equal(a->data, b->data, ggml_nbytes(b));
+                else
+                    check_bytes(b, x, "cpy of another shape", a);
             }
         }
     }
@@ -114,8 +118,10 @@ static void test_cpy_shapes(void **s) {
 
 static void test_wide(void **s) {
     (void) s;
-    static const int64_t v[] = {0, -1, INT64_C(9007199254740993), -INT64_C(16777217), INT32_MAX, INT64_C(1) << 40, INT64_MIN, INT64_MAX};
-    T *a = ggml_new_tensor_1d(c, GGML_TYPE_I64, 8), *i32 = ggml_cast(c, a, GGML_TYPE_I32), *f64 = ggml_cast(c, a, GGML_TYPE_F64);
+    static const int64_t v[] = {
+        0, -1, INT64_C(9007199254740993), -INT64_C(16777217), INT32_MAX, INT64_C(1) << 40, INT64_MIN, INT64_MAX};
+    T *a = ggml_new_tensor_1d(c, GGML_TYPE_I64, 8), *i32 = ggml_cast(c, a, GGML_TYPE_I32),
+      *f64 = ggml_cast(c, a, GGML_TYPE_F64);
     memcpy(a->data, v, sizeof v);
     T *back = ggml_cast(c, f64, GGML_TYPE_I64), *up = ggml_cast(c, i32, GGML_TYPE_I64);
     run(i32, 1), run(back, 1), run(up, 2);
@@ -163,7 +169,8 @@ static void test_rows(void **s) {
     static float x[N], y[N];
     for (int type = 0; type < GGML_TYPE_COUNT; type++) {
         if (!usable(type)) continue;
-        T *src = make(GGML_TYPE_F32, -50, 50), *half = ggml_cast(c, src, GGML_TYPE_F16), *ids = ggml_new_tensor_1d(c, GGML_TYPE_I32, N1);
+        T *src = make(GGML_TYPE_F32, -50, 50), *half = ggml_cast(c, src, GGML_TYPE_F16),
+          *ids = ggml_new_tensor_1d(c, GGML_TYPE_I32, N1);
         T *dst = ggml_new_tensor_2d(c, (enum ggml_type) type, N0, N1);
         memcpy(ids->data, (int32_t[N1]){2, 0, 1}, sizeof(int32_t[N1]));
         run(half, 1);
@@ -175,15 +182,18 @@ static void test_rows(void **s) {
                 const int at = ((int32_t *) ids->data)[r];
                 type_get(from->type)->decode((char *) from->data + (size_t) r * from->nb[1], x + at * N0, N0);
             }
-            if ((int) from->type == type) decode(dst, y), assert_memory_equal(x, y, sizeof x);
-            else check_bytes(dst, x, "set_rows", from);
+            if ((int) from->type == type)
+                decode(dst, y), assert_memory_equal(x, y, sizeof x);
+            else
+                check_bytes(dst, x, "set_rows", from);
         }
         if (type == GGML_TYPE_I32) continue;  // rows of I32 stay I32
         T *got = ggml_get_rows(c, dst, ids);
         run(got, 2);
         decode(dst, x);
         for (int r = 0; r < N1; r++)
-            assert_memory_equal((char *) got->data + (size_t) r * got->nb[1], x + ((int32_t *) ids->data)[r] * N0, N0 * sizeof(float));
+            assert_memory_equal((char *) got->data + (size_t) r * got->nb[1], x + ((int32_t *) ids->data)[r] * N0,
+                                N0 * sizeof(float));
         ggml_reset(c);
     }
 }
@@ -206,7 +216,7 @@ static void test_duplicates(void **s) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-    const struct CMUnitTest tests[] = {TEST(test_cpy), TEST(test_cpy_shapes), TEST(test_wide), TEST(test_binary), TEST(test_rows),
-                                       TEST(test_duplicates)};
+    const struct CMUnitTest tests[] = {TEST(test_cpy),    TEST(test_cpy_shapes), TEST(test_wide),
+                                       TEST(test_binary), TEST(test_rows),       TEST(test_duplicates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
