@@ -47,46 +47,63 @@ struct digit_costs {
 
 VEC void digit_costs(const struct grid_format *f, const float *a, const float *w, float s, float delta,
                      struct digit_costs *t) {
-    float value[8][8];
+    float value[8][8], least[8];
+    int cheapest[8];
     for (int i = 0; i < f->n_value; i++) {
-        for (int k = 0; k < 1 << f->bits; k++) {
-            const float v = s * (f->book->levels[k] + delta);
-            value[i][k] = k < f->n_level ? w[i] * v * (v - 2.0f * a[i]) : INFINITY;
+        least[i] = INFINITY;
+        cheapest[i] = 0;
+        for (int k = 0; k < 1 << f->bits; k++) value[i][k] = INFINITY;
+        for (int k = 0; k < f->n_level; k++) {
+            const float v = s * (f->book->levels[k] + delta), c = w[i] * v * (v - 2.0f * a[i]);
+            value[i][k] = c;
+            cheapest[i] = c < least[i] ? k : cheapest[i];
+            least[i] = c < least[i] ? c : least[i];
         }
     }
     for (int n = 0; n < 4; n++) {
-        for (int k = 0; k < f->n_digit; k++)
-            t->cost[n][k] = f->bits == 3 ? value[n][k] : value[2 * n][k & 3] + value[2 * n + 1][k >> 2];
-        t->cheapest[n] = 0;
-        for (int k = 1; k < f->n_digit; k++)
-            if (t->cost[n][k] < t->cost[n][t->cheapest[n]]) t->cheapest[n] = k;
-        t->least[n] = t->cost[n][t->cheapest[n]];
+        if (f->bits == 3) {
+            for (int k = 0; k < 8; k++) t->cost[n][k] = value[n][k];
+            t->least[n] = least[n];
+            t->cheapest[n] = cheapest[n];
+            continue;
+        }
+        for (int k = 0; k < 3; k++)  // the fourth level of the higher value does not exist, and is not asked for
+            for (int l = 0; l < 4; l++) t->cost[n][4 * k + l] = value[2 * n][l] + value[2 * n + 1][k];
+        t->least[n] = least[2 * n] + least[2 * n + 1];
+        t->cheapest[n] = cheapest[2 * n] | cheapest[2 * n + 1] << 2;
     }
 }
 
-// The entry nearest to a at scale s: *entry; gives its cost. Of all upper halves, only those are looked into that could
-// still win with the cheapest lower half; the cheapest upper half comes first.
-VEC float nearest_entry(const struct grid_format *f, const float *a, const float *w, float s, float delta, uint16_t *entry) {
+// Entries with the upper half `half`, which costs base; best and *found are those so far.
+VEC float cheapest_of(const struct grid_format *f, const struct digit_costs *t, int half, float base, float best,
+                      int *found) {
     const struct codebook *b = f->book;
     const int bits = f->bits == 3 ? 3 : 4, mask = f->n_digit - 1;
+    int at = *found;
+    for (int i = b->start[half]; i < b->start[half + 1]; i++) {
+        const unsigned code = b->codes[i];
+        const float c = base + (t->cost[0][code & mask] + t->cost[1][code >> bits & mask]);
+        at = c < best ? i : at;
+        best = c < best ? c : best;
+    }
+    *found = at;
+    return best;
+}
+
+// The entry nearest to a at scale s: *entry; gives its cost. Of all upper halves, only those are looked into that could still
+// win with the cheapest lower half; the cheapest upper half comes first.
+VEC float nearest_entry(const struct grid_format *f, const float *a, const float *w, float s, float delta, uint16_t *entry) {
+    const int bits = f->bits == 3 ? 3 : 4, n_top = f->bits == 3 ? 8 : 12;
     struct digit_costs t;
     digit_costs(f, a, w, s, delta, &t);
     const float low = t.least[0] + t.least[1];
-    const int first = t.cheapest[3] << bits | t.cheapest[2];
-    float best = INFINITY;
     int found = 0;
-    for (int k = -1; k < 1 << (2 * bits); k++) {
-        const int half = k < 0 ? first : k;
-        if (k >= 0 && (k & mask) == 0 && t.cost[3][k >> bits] + t.least[2] + low >= best) {
-            k += mask;  // none of those that share the last digit
-            continue;
-        }
-        const float base = t.cost[3][half >> bits] + t.cost[2][half & mask];
-        if (base + low >= best) continue;
-        for (int i = b->start[half]; i < b->start[half + 1]; i++) {
-            const float c = base + (t.cost[0][b->codes[i] & mask] + t.cost[1][b->codes[i] >> bits & mask]);
-            found = c < best ? i : found;
-            best = c < best ? c : best;
+    float best = cheapest_of(f, &t, t.cheapest[3] << bits | t.cheapest[2], t.least[3] + t.least[2], INFINITY, &found);
+    for (int h = 0; h < n_top; h++) {
+        if (t.cost[3][h] + t.least[2] + low >= best) continue;
+        for (int g = 0; g < n_top; g++) {
+            const float base = t.cost[3][h] + t.cost[2][g];
+            if (base + low < best) best = cheapest_of(f, &t, h << bits | g, base, best, &found);
         }
     }
     *entry = (uint16_t) found;
