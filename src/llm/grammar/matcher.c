@@ -355,7 +355,6 @@ static uint32_t unite(struct matcher *m, uint32_t a, uint32_t b) {
 bool matcher_accept(struct matcher *m, llama_token token) {
     if (m->now == DEAD) return false;
     if (is_end(m, token) && m->sets[m->now].done) return true;
-    if (m->n_set > MAX_SETS / 2 || m->n_node > MAX_NODES / 2 || m->n_pool > MAX_POOL / 2) forget(m);
     size_t len;
     const char *p = text_of(m, token, &len);
     uint32_t by_bytes = p && len > 0 && !is_end(m, token) ? walk_on(m, p, len) : DEAD;
@@ -371,7 +370,6 @@ bool matcher_accept_bytes(struct matcher *m, const char *p, size_t len) {
         m->now = walk_on(m, p, n);
         p += n;
         len -= n;
-        if (m->n_set > MAX_SETS / 2 || m->n_node > MAX_NODES / 2) forget(m);
     }
     return m->now != DEAD;
 }
@@ -471,7 +469,6 @@ const uint8_t *matcher_mask(struct matcher *m) {
         }
         if (m->masks[i].used < oldest->used) oldest = &m->masks[i];
     }
-    if (m->n_set > MAX_SETS / 2 || m->n_node > MAX_NODES / 2 || m->n_pool > MAX_POOL / 2) forget(m);
     if (!oldest->bits) oldest->bits = malloc((size_t) llama_vocab_n_tokens(m->vocab) / 8 + 1);
     if (!oldest->bits) {
         err_set(ERR_NOMEM, "grammar: no memory for a mask of %d tokens", (int) llama_vocab_n_tokens(m->vocab));

@@ -49,11 +49,11 @@ static void fold(const struct infill *s, llama_token_data_array *c) {
     }
 }
 
-static size_t drop_below(const struct infill *s, llama_token_data_array *c, float least, bool ends_too) {
+static size_t drop_below(const struct infill *s, llama_token_data_array *c, float least) {
     size_t k = 0, n_text = 0;
     for (size_t i = 0; i < c->size; i++) {
         bool end = is_end(s, &c->data[i]);
-        if (c->data[i].p < 0 || (c->data[i].p < least && (!end || ends_too))) continue;
+        if (c->data[i].p < 0 || (c->data[i].p < least && !end)) continue;
         n_text += !end;
         c->data[k++] = c->data[i];
     }
@@ -85,7 +85,7 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
         return;
     }
     fold(s, c);
-    size_t n_text = drop_below(s, c, UNLIKELY, false);
+    size_t n_text = drop_below(s, c, UNLIKELY);
     if (n_text == 0) {
         llama_token end = llama_vocab_eot(s->vocab);
         if (end == LLAMA_TOKEN_NULL) end = llama_vocab_eos(s->vocab);
@@ -95,12 +95,7 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
     }
     normalize(c);
     if (n_text == 1) return;
-    llama_token_data strongest = c->data[0];
-    for (size_t i = 1; i < c->size; i++) {
-        if (c->data[i].p > strongest.p) strongest = c->data[i];
-    }
-    drop_below(s, c, 1.0f / ((float) n_text + 1), true);
-    if (c->size == 0) only(c, strongest);
+    drop_below(s, c, 1.0f / ((float) n_text + 1));  // at least one is above the average
     normalize(c);
 }
 

@@ -90,7 +90,7 @@ static void test_expected_ids(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) check(dir, names[i]);
 }
 
-// Leaves out bytes that the vocabulary has no token for: some lack the 13 that never occur in UTF-8.
+// Leaves out bytes that the vocabulary has no token for: some lack those that never occur in UTF-8, falcon a few more.
 static size_t spellable(const struct llama_vocab *v, char *text, size_t len) {
     bool has[256] = {0};
     for (llama_token t = 0; t < llama_vocab_n_tokens(v); t++) {
@@ -103,7 +103,7 @@ static size_t spellable(const struct llama_vocab *v, char *text, size_t len) {
         if (has[(uint8_t) text[i]]) text[k++] = text[i];
     }
     for (int b = 0; b < 256; b++) n_missing += !has[b];
-    assert_true(n_missing == 0 || n_missing == 13);
+    assert_true(n_missing < 32);
     return k;
 }
 
