@@ -4,18 +4,37 @@
 #include "simd/math.h"
 #include "simd/reduce.h"
 
-static void logits(int64_t n, float *y, const float *x, float scale, const float *mask, float slope) {
+static inline vf logit(vf x, vf scale, vf mask, vf slope, int masked) {
+    const vf v = vf_mul(x, scale);
+    return masked ? vf_add(v, vf_mul(mask, slope)) : v;
+}
+
+static inline float logits_of(int64_t n, float *y, const float *x, float scale, const float *mask, float slope, int masked) {
     const vf s = vf_set1(scale), b = vf_set1(slope);
+    struct vr acc = vr_set1(-INFINITY);
     int64_t i = 0;
-    if (!mask) {
-        for (; i + VF_N <= n; i += VF_N) vf_store(y + i, vf_mul(vf_load(x + i), s));
-        const int m = vf_lanes(i, n);
-        if (m > 0) vf_store_n(y + i, vf_mul(vf_load_n(x + i, m), s), m);
-        return;
+    for (; i + VR_LANES <= n; i += VR_LANES) {
+        SIMD_UNROLL
+        for (int k = 0; k < VR_N; k++) {
+            const int64_t at = i + k * VF_N;
+            const vf v = logit(vf_load(x + at), s, masked ? vf_load(mask + at) : s, b, masked);
+            vf_store(y + at, v);
+            acc.v[k] = vf_max(v, acc.v[k]);
+        }
     }
-    for (; i + VF_N <= n; i += VF_N) vf_store(y + i, vf_add(vf_mul(vf_load(x + i), s), vf_mul(vf_load(mask + i), b)));
-    const int m = vf_lanes(i, n);
-    if (m > 0) vf_store_n(y + i, vf_add(vf_mul(vf_load_n(x + i, m), s), vf_mul(vf_load_n(mask + i, m), b)), m);
+    for (int k = 0; i < n; k++, i += VF_N) {
+        const int m = vf_lanes(i, n);
+        float t[VF_N];  // lanes beyond the end must not count as 0
+        vf_store(t, vf_set1(-INFINITY));
+        vf_store_n(t, logit(vf_load_n(x + i, m), s, masked ? vf_load_n(mask + i, m) : s, b, masked), m);
+        vf_store_n(y + i, vf_load(t), m);
+        acc.v[k] = vf_max(vf_load(t), acc.v[k]);
+    }
+    return vr_hmax(acc);
+}
+
+static float logits(int64_t n, float *y, const float *x, float scale, const float *mask, float slope) {
+    return mask ? logits_of(n, y, x, scale, mask, slope, 1) : logits_of(n, y, x, scale, NULL, slope, 0);
 }
 
 static float exp_sum(int64_t n, float *y, const float *x, float max) {
@@ -38,7 +57,13 @@ static float exp_sum(int64_t n, float *y, const float *x, float max) {
     return vr_hsum(acc);
 }
 
-static void scale_row(int64_t n, float *y, float s) { logits(n, y, y, s, NULL, 0.0f); }
+static void scale_row(int64_t n, float *y, float s) {
+    const vf k = vf_set1(s);
+    int64_t i = 0;
+    for (; i + VF_N <= n; i += VF_N) vf_store(y + i, vf_mul(vf_load(y + i), k));
+    const int m = vf_lanes(i, n);
+    if (m > 0) vf_store_n(y + i, vf_mul(vf_load_n(y + i, m), k), m);
+}
 
 static void back(int64_t n, float *dx, const float *dy, const float *y, float scale) {
     struct vr acc = vr_set1(0.0f);

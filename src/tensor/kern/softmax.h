@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 struct kern_softmax {
-    // y = x * scale + slope * mask (mask NULL: x * scale); products rounded. y may be x.
-    void (*logits)(int64_t n, float *y, const float *x, float scale, const float *mask, float slope);
+    // y = x * scale + slope * mask (mask NULL: x * scale); products rounded. Returns the largest (NaN passed over). y may be x.
+    float (*logits)(int64_t n, float *y, const float *x, float scale, const float *mask, float slope);
     // y = exp(x - max), returns the sum in 32 lanes. y may be x.
     float (*exp_sum)(int64_t n, float *y, const float *x, float max);
     void (*scale)(int64_t n, float *y, float s);  // y *= s

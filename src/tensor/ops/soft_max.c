@@ -4,7 +4,6 @@
 // op_params: [0] scale, [1] max_bias: ALiBi slopes per head when > 0 (Press et al. 2021), else 1.
 #include "ops/backward.h"
 #include "ops/row.h"
-#include "kern/norm.h"
 #include "kern/softmax.h"
 
 #include <math.h>
@@ -60,8 +59,8 @@ static void soft_max_row(const struct ggml_tensor *t, int64_t i1, int64_t i2, in
     float *y = row_target(t, row, 0, buf);
     const float *x = row_read(a, row_at(a, i1, i2, i3), 0, n, buf);
     const float *mask = m ? row_read(m, row_at(m, i1, i2 % m->ne[2], i3 % m->ne[3]), 0, n, mask_buf) : NULL;
-    kern->logits(n, y, x, tensor_param_f32(t, 0), mask, alibi_slope(tensor_param_f32(t, 1), t->ne[2], i2));
-    float max = kern_norm()->max(n, y), sink = -INFINITY;
+    float max = kern->logits(n, y, x, tensor_param_f32(t, 0), mask, alibi_slope(tensor_param_f32(t, 1), t->ne[2], i2));
+    float sink = -INFINITY;
     if (s) {
         memcpy(&sink, (const char *) s->data + (size_t) i2 * s->nb[0], sizeof sink);
         if (sink > max) max = sink;

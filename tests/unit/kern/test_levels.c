@@ -129,7 +129,8 @@ static void test_binary(void **s) {
     (void) s;
 #define B(name) each_level(#name, offsetof(struct kern_binary, name), run_binary);
     B(add)
-    B(sub) B(mul) B(div)
+    B(sub)
+    B(mul) B(div)
 #undef B
 #define G(name) each_level(#name, offsetof(struct kern_binary, name), run_glu);
         G(reglu) G(geglu) G(swiglu) G(geglu_erf) G(geglu_quick) G(swiglu_oai) G(swiglu_clamp)
@@ -151,8 +152,8 @@ static int call_other(int which, int n, float *out, const float *x, const float 
         case 8: norm->l2(n, out, x, 1e-5f); return n;
         case 9: norm->rms_back(n, out, x, z, 1e-5f); return n;
         case 10: norm->shift_scale(n, out, x, 0.5f, 3.0f); return n;
-        case 11: kern_softmax()->logits(n, out, x, 0.3f, NULL, 1.0f); return n;
-        case 12: kern_softmax()->logits(n, out, x, 0.3f, z, 0.7f); return n;
+        case 11: out[n] = kern_softmax()->logits(n, out, x, 0.3f, NULL, 1.0f); return n + 1;
+        case 12: out[n] = kern_softmax()->logits(n, out, x, 0.3f, z, 0.7f); return n + 1;
         case 13: out[n] = kern_softmax()->exp_sum(n, out, x, 4.0f); return n + 1;
         case 14: kern_softmax()->back(n, out, x, z, 0.5f); return n;
         case 15: kern_rope()->angles(n / 2, out, out + n / 2, x, 1.5f); return n / 2 * 2;
