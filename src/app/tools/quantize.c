@@ -38,8 +38,12 @@ static int find_mixture(const char *name, enum llama_ftype *out) {
         *out = mixtures[i].ftype;
         return 0;
     }
-    console_error("'%s' is no mixture; there are:", name);
-    for (int i = 0; i < n_mixtures; i++) fprintf(stderr, "%s%s", mixtures[i].name, i + 1 < n_mixtures ? " " : "\n");
+    char known[512] = "";
+    for (int i = 0; i < n_mixtures; i++) {
+        const size_t n = strlen(known);
+        snprintf(known + n, sizeof(known) - n, " %s", mixtures[i].name);
+    }
+    console_error("'%s' is no mixture; there are%s", name, known);
     return 2;
 }
 
