@@ -23,6 +23,7 @@ struct ubatch_shape {
     int32_t n_slots, n_scratch;      // without a cache: sequences, and blocks of scratch for their keys and values
     bool has_token, has_embd, encode, causal, want_logits, want_embd;
     uint32_t version;                // counts changes of adapters and settings that graphs depend on
+    uint32_t sampler_rows;           // tells apart which rows samplers in the graph work on
 };
 
 // A micro-batch with its data. Rows lie sequence by sequence where n_seq_tokens > 0.

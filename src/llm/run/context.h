@@ -127,5 +127,10 @@ MUST_USE enum err graph_shift(struct llama_context *ctx);
 // decode.c
 // samplers.c
 void samplers_free(struct llama_context *ctx);
+void samplers_begin(struct llama_context *ctx);
+uint32_t samplers_rows(struct llama_context *ctx, const struct ubatch *ub);
+void samplers_build(struct llama_context *ctx);
+void samplers_set_inputs(struct llama_context *ctx);
+void samplers_collect(struct llama_context *ctx, int32_t row0);
 int context_process(struct llama_context *ctx, const struct batch_view *b, bool encode);
 bool context_has_memory(const struct llama_model *m);

@@ -95,6 +95,7 @@ static struct ubatch make_ubatch(struct llama_context *ctx, const struct batch_v
     ub.rows = p->rows + u->r0;
     ub.out = p->out_rows;
     ub.seq = p->seqs;
+    ub.n.sampler_rows = samplers_rows(ctx, &ub);
     ub.rs_src = p->rs_src;
     ub.rs_dst = p->rs_dst;
     return ub;
@@ -169,6 +170,7 @@ static int run_ubatch(struct llama_context *ctx, const struct batch_view *b, str
         if (use_memory) unplace(ctx, u);
         return status_code(st);
     }
+    samplers_collect(ctx, ctx->out.n);
     collect(ctx, &ub, u);
     keep_cross(ctx, &ub);
     return 0;
@@ -199,6 +201,7 @@ int context_process(struct llama_context *ctx, const struct batch_view *b, bool 
     int n_out = 0;
     for (int32_t i = 0; i < ctx->plan.n_rows; i++) n_out += ctx->plan.out[i] != 0;
     if (outputs_begin(ctx, b->n_tokens, n_out) != ERR_OK) return -1;
+    samplers_begin(ctx);
     if (!encode && graph_shift(ctx) != ERR_OK) return -3;
     for (int32_t k = 0; k < ctx->plan.n_ub; k++) {
         const int e = run_ubatch(ctx, b, &ctx->plan.ub[k], encode);

@@ -82,6 +82,7 @@ static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
     g->gf = ggml_new_graph_custom(ctx->gctx, ctx->max_nodes, false);
     if (!g->gf) return err_set(ERR_NOMEM, "no room for a graph of %zu nodes", ctx->max_nodes);
     arch_build(ctx->model->arch, g);
+    samplers_build(ctx);
     struct ggml_tensor *results[] = {g->logits, g->embd, g->pooled, g->enc_out};
     for (int i = 0; i < 4; i++) {
         if (!results[i]) continue;
@@ -140,6 +141,7 @@ enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub) {
         ctx->g_ready = true;
     }
     if (fill_inputs(ctx, ub) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
+    samplers_set_inputs(ctx);
     move_results(ctx, 0, ctx->n_placed_logits, ctx->out.logits + (size_t) ctx->out.n * (size_t) g->hp->n_vocab);
     move_results(ctx, ctx->n_placed_logits, ctx->n_placed, ctx->out.embd + (size_t) ctx->out.n * (size_t) llama_model_n_embd_out(ctx->model));
     set_threads(ctx, ub->n.n_tokens);

@@ -1,56 +1,220 @@
-// Samplers that run inside the graph, per sequence.
+// Samplers that run inside the graph, per sequence. A sampler (or every member of a chain) that can build its work as graph nodes does
+// so behind the logits of its sequence's last output row; the token is known when the graph is done. Others run outside, as always.
 #include <stdlib.h>
+#include <string.h>
 
 #include "run/context.h"
 
-struct context_samplers {
-    struct llama_sampler *of[1];  // [n_seq_max]
+struct seq_sampler {
+    struct llama_sampler *smpl;      // the caller's; NULL: none
+    int32_t row;                     // output row of the current micro-batch, -1: none
+    struct llama_sampler_data data;  // nodes of the current graph
+    // results of the last batch; out_row -1: none
+    int32_t out_row;
+    llama_token token;
+    float *probs, *logits;
+    llama_token *cand;
+    uint32_t n_probs, n_logits, n_cand;
 };
 
+struct context_samplers {
+    int32_t n_seq;
+    bool any;
+    struct seq_sampler of[];
+};
+
+// The members of a chain, or the sampler itself.
+static int32_t n_parts(struct llama_sampler *s) {
+    return llama_sampler_chain_get(s, -1) ? llama_sampler_chain_n(s) : 1;
+}
+
+static struct llama_sampler *part(struct llama_sampler *s, int32_t i) {
+    return llama_sampler_chain_get(s, -1) ? llama_sampler_chain_get(s, i) : s;
+}
+
+static bool can_build(struct llama_sampler *s, ggml_backend_buffer_type_t buft) {
+    const int32_t n = n_parts(s);
+    for (int32_t i = 0; i < n; i++) {
+        struct llama_sampler *p = part(s, i);
+        if (!p || !p->iface->backend_init || !p->iface->backend_apply || !p->iface->backend_init(p, buft, 1)) return false;
+    }
+    return n > 0;
+}
+
+static void free_results(struct seq_sampler *s) {
+    free(s->probs);
+    free(s->logits);
+    free(s->cand);
+    memset(s, 0, sizeof *s);
+    s->row = s->out_row = -1;
+    s->token = LLAMA_TOKEN_NULL;
+}
+
+static bool make_all(struct llama_context *ctx) {
+    if (ctx->samplers) return true;
+    const size_t n = (size_t) ctx->cp.n_seq_max;
+    ctx->samplers = calloc(1, sizeof *ctx->samplers + n * sizeof ctx->samplers->of[0]);
+    if (!ctx->samplers) return false;
+    ctx->samplers->n_seq = ctx->cp.n_seq_max;
+    for (size_t i = 0; i < n; i++) free_results(&ctx->samplers->of[i]);
+    return true;
+}
+
+bool llama_set_sampler(struct llama_context *ctx, llama_seq_id seq_id, struct llama_sampler *smpl) {
+    if (!ctx || seq_id < 0 || seq_id >= ctx->cp.n_seq_max) {
+        (void) err_set(ERR_INVALID, "set_sampler: sequence %d", seq_id);
+        return false;
+    }
+    if (!smpl && !ctx->samplers) return true;
+    if (!make_all(ctx)) {
+        (void) err_set(ERR_NOMEM, "no memory for samplers");
+        return false;
+    }
+    struct seq_sampler *s = &ctx->samplers->of[seq_id];
+    free_results(s);
+    ctx->version++;
+    const size_t nv = (size_t) ctx->model->hp.n_vocab;
+    bool ok = true;
+    if (smpl) {
+        ok = can_build(smpl, ggml_backend_dev_buffer_type(ctx->model->output_dev));
+        s->probs = ok ? malloc(nv * sizeof(float)) : NULL;
+        s->logits = ok ? malloc(nv * sizeof(float)) : NULL;
+        s->cand = ok ? malloc(nv * sizeof(llama_token)) : NULL;
+        ok = s->probs && s->logits && s->cand;
+        if (ok) s->smpl = smpl;
+        else free_results(s);
+    }
+    ctx->samplers->any = false;
+    for (int32_t i = 0; i < ctx->samplers->n_seq; i++) ctx->samplers->any |= ctx->samplers->of[i].smpl != NULL;
+    return ok;
+}
+
 void samplers_free(struct llama_context *ctx) {
+    for (int32_t i = 0; ctx->samplers && i < ctx->samplers->n_seq; i++) free_results(&ctx->samplers->of[i]);
     free(ctx->samplers);
     ctx->samplers = NULL;
 }
 
-bool llama_set_sampler(struct llama_context *ctx, llama_seq_id seq_id, struct llama_sampler *smpl) {
-    (void) ctx;
-    (void) seq_id;
-    (void) smpl;
-    return false;
+void samplers_begin(struct llama_context *ctx) {
+    for (int32_t i = 0; ctx->samplers && i < ctx->samplers->n_seq; i++) ctx->samplers->of[i].out_row = -1;
 }
 
-// Without a sampler in the graph nothing is sampled there: the samplers then work on the logits.
+// Which output row each sequence's sampler works on; graphs for other rows are other graphs, which the number returned tells apart.
+uint32_t samplers_rows(struct llama_context *ctx, const struct ubatch *ub) {
+    if (!ctx->samplers || !ctx->samplers->any) return 0;
+    uint32_t h = 1;
+    for (int32_t q = 0; q < ctx->samplers->n_seq; q++) {
+        struct seq_sampler *s = &ctx->samplers->of[q];
+        s->row = -1;
+        for (int32_t i = 0; s->smpl && i < ub->n.n_outputs; i++)
+            if (ub->rows[ub->out[i]].seq[0] == q) s->row = i;
+        h = h * 0x9e3779b1u + (uint32_t) (s->row + 1);
+    }
+    return h;
+}
+
+void samplers_build(struct llama_context *ctx) {
+    struct graph *g = &ctx->g;
+    if (!ctx->samplers || !ctx->samplers->any || !g->logits) return;
+    for (int32_t q = 0; q < ctx->samplers->n_seq; q++) {
+        struct seq_sampler *s = &ctx->samplers->of[q];
+        memset(&s->data, 0, sizeof s->data);
+        if (!s->smpl || s->row < 0 || s->row >= g->n.n_outputs) continue;
+        s->data.logits = ggml_view_1d(g->ctx, g->logits, g->logits->ne[0], (size_t) s->row * g->logits->nb[1]);
+        const int32_t n = n_parts(s->smpl);
+        for (int32_t i = 0; i < n; i++) {
+            struct llama_sampler *p = part(s->smpl, i);
+            p->iface->backend_apply(p, g->ctx, g->gf, &s->data);
+        }
+        struct ggml_tensor *t[] = {s->data.sampled, s->data.probs, s->data.candidates, s->data.logits};
+        for (int k = 0; k < 4; k++) {
+            if (!t[k]) continue;
+            ggml_set_output(t[k]);
+            ggml_build_forward_expand(g->gf, t[k]);
+        }
+        if (!s->data.sampled) continue;
+        for (int32_t i = 0; i < n; i++) {
+            struct llama_sampler *p = part(s->smpl, i);
+            if (p->iface->backend_accept) p->iface->backend_accept(p, g->ctx, g->gf, s->data.sampled);
+        }
+    }
+}
+
+void samplers_set_inputs(struct llama_context *ctx) {
+    for (int32_t q = 0; ctx->samplers && q < ctx->samplers->n_seq; q++) {
+        struct seq_sampler *s = &ctx->samplers->of[q];
+        if (!s->smpl || s->row < 0) continue;
+        for (int32_t i = 0; i < n_parts(s->smpl); i++) {
+            struct llama_sampler *p = part(s->smpl, i);
+            if (p->iface->backend_set_input) p->iface->backend_set_input(p);
+        }
+    }
+}
+
+static uint32_t fetch(const struct ggml_tensor *t, void *dst, size_t n_max) {
+    if (!t) return 0;
+    size_t n = (size_t) ggml_nelements(t);
+    if (n > n_max) n = n_max;
+    ggml_backend_tensor_get(t, dst, 0, n * 4);
+    return (uint32_t) n;
+}
+
+void samplers_collect(struct llama_context *ctx, int32_t row0) {
+    const size_t nv = (size_t) ctx->model->hp.n_vocab;
+    for (int32_t q = 0; ctx->samplers && q < ctx->samplers->n_seq; q++) {
+        struct seq_sampler *s = &ctx->samplers->of[q];
+        if (!s->smpl || s->row < 0 || !s->data.logits) continue;
+        s->out_row = row0 + s->row;
+        s->token = LLAMA_TOKEN_NULL;
+        (void) fetch(s->data.sampled, &s->token, 1);
+        s->n_probs = fetch(s->data.probs, s->probs, nv);
+        s->n_logits = fetch(s->data.logits, s->logits, nv);
+        s->n_cand = fetch(s->data.candidates, s->cand, nv);
+    }
+}
+
+// ---- results ----------------------------------------------------------------------------------------------------------------
+
+static const struct seq_sampler *result(struct llama_context *ctx, int32_t i) {
+    if (!ctx || !ctx->samplers || !ctx->samplers->any) return NULL;
+    const struct outputs *o = &ctx->out;
+    const int32_t row = i < 0 ? o->n + i : i < o->n_batch ? o->row_of[i] : -1;
+    for (int32_t q = 0; row >= 0 && q < ctx->samplers->n_seq; q++)
+        if (ctx->samplers->of[q].smpl && ctx->samplers->of[q].out_row == row) return &ctx->samplers->of[q];
+    return NULL;
+}
+
 llama_token llama_get_sampled_token_ith(struct llama_context *ctx, int32_t i) {
-    (void) ctx, (void) i;
-    return LLAMA_TOKEN_NULL;
+    const struct seq_sampler *s = result(ctx, i);
+    return s ? s->token : LLAMA_TOKEN_NULL;
 }
 
 float *llama_get_sampled_probs_ith(struct llama_context *ctx, int32_t i) {
-    (void) ctx, (void) i;
-    return NULL;
+    const struct seq_sampler *s = result(ctx, i);
+    return s && s->n_probs ? s->probs : NULL;
 }
 
 uint32_t llama_get_sampled_probs_count_ith(struct llama_context *ctx, int32_t i) {
-    (void) ctx, (void) i;
-    return 0;
+    const struct seq_sampler *s = result(ctx, i);
+    return s ? s->n_probs : 0;
 }
 
 float *llama_get_sampled_logits_ith(struct llama_context *ctx, int32_t i) {
-    (void) ctx, (void) i;
-    return NULL;
+    const struct seq_sampler *s = result(ctx, i);
+    return s && s->n_logits ? s->logits : NULL;
 }
 
 uint32_t llama_get_sampled_logits_count_ith(struct llama_context *ctx, int32_t i) {
-    (void) ctx, (void) i;
-    return 0;
+    const struct seq_sampler *s = result(ctx, i);
+    return s ? s->n_logits : 0;
 }
 
 llama_token *llama_get_sampled_candidates_ith(struct llama_context *ctx, int32_t i) {
-    (void) ctx, (void) i;
-    return NULL;
+    const struct seq_sampler *s = result(ctx, i);
+    return s && s->n_cand ? s->cand : NULL;
 }
 
 uint32_t llama_get_sampled_candidates_count_ith(struct llama_context *ctx, int32_t i) {
-    (void) ctx, (void) i;
-    return 0;
+    const struct seq_sampler *s = result(ctx, i);
+    return s ? s->n_cand : 0;
 }
