@@ -70,6 +70,7 @@ AMX_INLINE void amx_tile(int sub, bool min, int C, const struct panel_group *g, 
         UNROLL for (int c = 0; c < C; c++) {
             const int q = c % 4;
             const struct mm_record *y = (const struct mm_record *) (p[c / 4] + (q == 0 ? 0 : q == 1 ? stride : q == 2 ? 2 * stride : s3));
+            if (sub == 32) __builtin_prefetch((const char *) y + COLS * stride);  // the columns that come next
             acc[c] = vf_fma(vf_mul(s, vf_set1(y->d)), vf_from_vi(vi_load(sums[c])), acc[c]);
             if (min) acc[c] = vf_fma(vf_load(g->m[part]), vf_set1(y->sum[part]), acc[c]);
         }
@@ -133,6 +134,7 @@ AMX static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int d
         for (int c = 0; c < C; c++) {
             const float *y = mm_job_result(j, c0 + at + c) + s.lo;
             vf_store(total + c * L, group ? vf_load_span(y, s.from, s.to) : vf_zero());
+            __builtin_prefetch(y, 1);
         }
         tiles[C](panel, n, x + (size_t) at * stride, stride, total);
         for (int c = 0; c < C; c++) vf_store_span(mm_job_result(j, c0 + at + c) + s.lo, vf_load(total + c * L), s.from, s.to);
@@ -198,7 +200,7 @@ static void amx_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *t
 const struct mm_path *mm_amx_path(enum ggml_type type, int64_t n_col, bool exact) {
     if (exact || n_col < LEAST) return NULL;
     switch (type) {
-#define QUANT(ID, name, ...) case GGML_TYPE_##ID: return &path_##name;
+#define QUANT(ID, name, sub, ...) case GGML_TYPE_##ID: return sub == 32 ? &path_##name : NULL;  // halves are faster in vectors
 #include "kern/mm_quant.def"
 #undef QUANT
     default: return NULL;
