@@ -4,6 +4,7 @@
 
 #include "base/half.h"
 #include "type/blocks.h"
+#include "type/type.h"
 
 struct mm_group {
     int8_t q[32];
@@ -122,3 +123,26 @@ static inline void groups_q6_K(const void *p, struct mm_group *g) {
         g[i / 32].m[l / 16] = 0;
     }
 }
+
+// Table-driven types: n values in their integer form.
+static inline void groups_ints(const struct type *type, const void *p, struct mm_group *g) {
+    int8_t q[256];
+    float s[16];
+    type->ints(p, q, s, type->block);
+    for (int64_t i = 0; i < type->block / 32; i++) {
+        memcpy(g[i].q, q + 32 * i, 32);
+        g[i].s[0] = s[2 * i];
+        g[i].s[1] = s[2 * i + 1];
+        g[i].m[0] = g[i].m[1] = 0;
+    }
+}
+
+#define QUANT(...)
+#define INTS(ID, name) \
+    static inline void groups_##name(const void *p, struct mm_group *g) { groups_ints(type_get(GGML_TYPE_##ID), p, g); }
+INTS(IQ4_NL, iq4_nl)
+INTS(IQ4_XS, iq4_xs)
+INTS(MXFP4, mxfp4)
+INTS(NVFP4, nvfp4)
+#include "kern/mm_quant.def"
+#undef QUANT

@@ -189,6 +189,7 @@ TILES(tiles_16_min, 16, true, false, 255)
 #define tiles_32_1_15 tiles_32_min
 #define tiles_32_1_31 tiles_32_min
 #define tiles_16_0_63 tiles_16
+#define tiles_16_0_255 tiles_16
 #define tiles_16_1_15 tiles_16_min
 #elif defined(VI_)
 TILES(tiles_32_0_15, 32, false, true, 15)
@@ -197,6 +198,7 @@ TILES(tiles_32_0_255, 32, false, false, 255)
 TILES(tiles_32_1_15, 32, true, false, 15)
 TILES(tiles_32_1_31, 32, true, false, 31)
 TILES(tiles_16_0_63, 16, false, true, 63)
+TILES(tiles_16_0_255, 16, false, false, 255)
 TILES(tiles_16_1_15, 16, true, false, 15)
 #else
 TILES(tiles_32, 32, false, false, 255)
@@ -209,6 +211,7 @@ TILES(tiles_16_min, 16, true, false, 255)
 #define tiles_32_1_15 tiles_32_min
 #define tiles_32_1_31 tiles_32_min
 #define tiles_16_0_63 tiles_16
+#define tiles_16_0_255 tiles_16
 #define tiles_16_1_15 tiles_16_min
 #endif
 

@@ -5,6 +5,8 @@
 
 #include "kern/mm_simd.h"
 #include "type/blocks.h"
+#include "type/codebook.h"
+#include "type/type.h"
 #include "kern/mm_record.h"
 
 #ifndef ISA_IS_scalar
@@ -349,6 +351,114 @@ INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
         }
     }
 }
+
+// ---- tables ---------------------------------------------------------------------------------------------------------
+
+#if defined(__AVX512F__)
+INLINE vi look_up(const int8_t *table, vi i) {
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *) table)), i);
+}
+#elif defined(__AVX2__)
+INLINE vi look_up(const int8_t *table, vi i) {
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *) table)), i);
+}
+#else
+INLINE vi look_up(const int8_t *table, vi i) {
+    return vreinterpretq_s32_s8(vqtbl1q_s8(vld1q_s8(table), vreinterpretq_u8_s32(i)));
+}
+#endif
+
+// Values of a table, plus the offset.
+INLINE void look_up_words(const int8_t *table, int offset, vi w[8]) {
+    UNROLL for (int j = 0; j < 8; j++) w[j] = bytes_sub(look_up(table, w[j]), bytes_set1(-offset));
+}
+
+INLINE void unpack_iq4_nl(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    uint32_t h[GROUPS][MM_L];
+    struct rows r = rows_at(p, stride);
+    gather_scales(r, sizeof(struct block_iq4_nl), n, h);
+    for (int g = 0; g < n; g++, out += step) {
+        vi w[8];
+        nibbles_16(&r, 2, w);
+        look_up_words(codebook_iq4_nl, 128, w);
+        put_scales(out, false, h[g]);
+        put_words(k, out, w, 32, false, 128, 255);
+        rows_advance(&r, sizeof(struct block_iq4_nl));
+    }
+}
+
+INLINE void unpack_iq4_xs(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    struct rows r = rows_at(p, stride);
+    for (; n > 0; n -= 8, rows_advance(&r, sizeof(struct block_iq4_xs))) {
+        vi t[4];
+        load_words(&r, 0, t);  // d and scales_h, scales_l
+        const vf d = half_low(t[0]);
+        UNROLL for (int j = 0; j < 8; j++) {
+            const vi low = vi_and(sr(t[1], 4 * j), vi_set1(15)), high = vi_and(sl(sr(t[0], 16 + 2 * j), 4), vi_set1(0x30));
+            vf_store(out[j * step].s[0], vf_mul(d, vf_from_vi(vi_sub(vi_or(low, high), vi_set1(32)))));
+        }
+        for (int j = 0; j < 8; j++, out += step) {
+            vi w[8];
+            nibbles_16(&r, (size_t) (8 + 16 * j), w);
+            look_up_words(codebook_iq4_nl, 128, w);
+            put_words(k, out, w, 32, false, 128, 255);
+        }
+    }
+}
+
+// The scale that exponent e stands for, as type/mxfp4.c has it.
+INLINE float fp4_unit(uint8_t e) {
+    return f32_from_bits(e == 255 ? 0x7fc00000u : e > 1 ? (uint32_t) (e - 1) << 23 : 0x200000u << e);
+}
+
+INLINE void unpack_mxfp4(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    float s[GROUPS][MM_L];
+    struct rows r = rows_at(p, stride), q = r;
+    for (int g = 0; g < n; g++) {
+        UNROLL for (int i = 0; i < MM_L; i++) s[g][i] = fp4_unit(*rows_get(&q, i));
+        rows_advance(&q, sizeof(struct block_mxfp4));
+    }
+    for (int g = 0; g < n; g++, out += step) {
+        vi w[8];
+        nibbles_16(&r, 1, w);
+        look_up_words(codebook_fp4, 16, w);
+        vf_store(out->s[0], vf_load(s[g]));
+        put_words(k, out, w, 32, false, 16, 31);
+        rows_advance(&r, sizeof(struct block_mxfp4));
+    }
+}
+
+// Row by row, through the type's integer form.
+INLINE void unpack_ints(struct sink *k, const struct type *type, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step,
+                        int offset, int max) {
+    int8_t q[MM_L][256 + 16];
+    float s[MM_L][16];
+    const int per = (int) (type->block / 32);
+    for (; n > 0; n -= per, p += type->size) {
+        for (int i = 0; i < MM_L; i++) type->ints(p + (size_t) i * stride, q[i], s[i], type->block);
+        struct rows r = rows_at((const uint8_t *) q[0], sizeof q[0]);
+        for (int g = 0; g < per; g++, out += step) {
+            vi w[8];
+            load_32(&r, 0, w);
+            UNROLL for (int j = 0; j < 8; j++) w[j] = bytes_sub(w[j], bytes_set1(-offset));
+            for (int i = 0; i < MM_L; i++) out->s[0][i] = s[i][2 * g], out->s[1][i] = s[i][2 * g + 1];
+            put_words(k, out, w, 16, false, offset, max);
+            rows_advance(&r, 32);
+        }
+    }
+}
+
+INLINE void unpack_nvfp4(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    unpack_ints(k, type_get(GGML_TYPE_NVFP4), p, stride, n, out, step, 16, 63);
+}
+
+#define QUANT(...)
+#define INTS(ID, name)                                                                                                           \
+    INLINE void unpack_##name(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {       \
+        unpack_ints(k, type_get(GGML_TYPE_##ID), p, stride, n, out, step, 128, 255);                                             \
+    }
+#include "kern/mm_quant.def"
+#undef QUANT
 
 // As functions: unpack to a panel; add the product with one column to total [L], the panel serving as room for scales.
 typedef void unpack_fn(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step);

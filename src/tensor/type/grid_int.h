@@ -24,6 +24,13 @@ static inline void decode_block(const GBLOCK *b, float *y) {
     for (int j = 0; j < 16; j++) scale_16(q + 16 * j, d * (float) sc[j] * GUNIT, y + 16 * j);
 }
 
+static inline void ints_block(const GBLOCK *b, int8_t *q, float *s) {
+    int8_t sc[16];
+    unpack(b, q, sc);
+    const float d = scale(b);
+    for (int j = 0; j < 16; j++) s[j] = d * (float) sc[j] * GUNIT;
+}
+
 static inline float dot_block(const GBLOCK *a, const struct block_q8_K *b) {
     int8_t q[256], sc[16];
     unpack(a, q, sc);
@@ -34,6 +41,7 @@ static inline bool check_block(const GBLOCK *b) { return isfinite(scale(b)); }
 
 #define GROWS(name)                                                                                                         \
     TYPE_DECODE(name, 256)                                                                                                  \
+    TYPE_INTS(name, 256)                                                                                                    \
     TYPE_DOT(name, 256, q8_K, 1)                                                                                            \
     TYPE_CHECK(name)
 #define GROWS_(name) GROWS(name)
@@ -41,7 +49,7 @@ GROWS_(GNAME)
 
 #define GRID_TYPE(ID, name_, ...)                                                                                           \
     .id = GGML_TYPE_##ID, .name = #name_, .block = 256, .size = sizeof(struct block_##name_), .quantized = true,            \
-    .search_only = true, .dot_type = GGML_TYPE_Q8_K, .decode = decode, .dot = dot, .check = check, __VA_ARGS__
+    .search_only = true, .dot_type = GGML_TYPE_Q8_K, .decode = decode, .ints = ints, .dot = dot, .check = check, __VA_ARGS__
 
 #ifdef ISA_IS_scalar
 #include "type/grid_search_int.h"

@@ -33,7 +33,13 @@ static inline void quantize_block(const float *x, const float *importance, struc
 
 static inline void encode_block(const float *x, struct block_iq4_nl *b) { quantize_block(x, NULL, b); }
 
+static inline void ints_block(const struct block_iq4_nl *b, int8_t *q, float *s) {
+    lookup_nibbles(codebook_iq4_nl, b->qs, q);
+    s[0] = s[1] = f16_to_f32(b->d);
+}
+
 TYPE_DECODE(iq4_nl, 32)
+TYPE_INTS(iq4_nl, 32)
 TYPE_ENCODE(iq4_nl, 32)
 TYPE_QUANTIZE(iq4_nl, 32)
 TYPE_DOT(iq4_nl, 32, q8_0, 1)
@@ -41,6 +47,7 @@ TYPE_CHECK(iq4_nl)
 
 const struct type ISA_SYM(type_iq4_nl) = {
     TYPE_QUANTIZED(IQ4_NL, iq4_nl, 32),
+    .ints = ints,
     .dot_type = GGML_TYPE_Q8_0,
     .tolerance = 4.6e-3,
 };

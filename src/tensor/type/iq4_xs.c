@@ -85,7 +85,16 @@ static inline void quantize_block(const float *x, const float *importance, struc
 
 static inline void encode_block(const float *x, struct block_iq4_xs *b) { quantize_block(x, NULL, b); }
 
+static inline void ints_block(const struct block_iq4_xs *b, int8_t *q, float *s) {
+    const float d = f16_to_f32(b->d);
+    for (int j = 0; j < 8; j++) {
+        lookup_nibbles(codebook_iq4_nl, b->qs + 16 * j, q + 32 * j);
+        s[2 * j] = s[2 * j + 1] = d * (float) scale_at(b, j);
+    }
+}
+
 TYPE_DECODE(iq4_xs, 256)
+TYPE_INTS(iq4_xs, 256)
 TYPE_ENCODE(iq4_xs, 256)
 TYPE_QUANTIZE(iq4_xs, 256)
 TYPE_DOT(iq4_xs, 256, q8_K, 1)
@@ -93,6 +102,7 @@ TYPE_CHECK(iq4_xs)
 
 const struct type ISA_SYM(type_iq4_xs) = {
     TYPE_QUANTIZED(IQ4_XS, iq4_xs, 256),
+    .ints = ints,
     .dot_type = GGML_TYPE_Q8_K,
     .tolerance = 4.8e-3,
 };

@@ -63,7 +63,13 @@ static inline void quantize_block(const float *x, const float *importance, struc
     }
 }
 
+static inline void ints_block(const struct block_mxfp4 *b, int8_t *q, float *s) {
+    lookup_nibbles(codebook_fp4, b->qs, q);
+    s[0] = s[1] = unit(b->e);
+}
+
 TYPE_DECODE(mxfp4, 32)
+TYPE_INTS(mxfp4, 32)
 TYPE_ENCODE(mxfp4, 32)
 TYPE_QUANTIZE(mxfp4, 32)
 TYPE_DOT(mxfp4, 32, q8_0, 1)
@@ -71,6 +77,7 @@ TYPE_CHECK(mxfp4)
 
 const struct type ISA_SYM(type_mxfp4) = {
     TYPE_QUANTIZED(MXFP4, mxfp4, 32),
+    .ints = ints,
     .dot_type = GGML_TYPE_Q8_0,
     .tolerance = 0.024,
 };

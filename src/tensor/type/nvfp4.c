@@ -77,7 +77,13 @@ static inline void quantize_block(const float *x, const float *importance, struc
 
 static inline void encode_block(const float *x, struct block_nvfp4 *b) { quantize_block(x, NULL, b); }
 
+static inline void ints_block(const struct block_nvfp4 *b, int8_t *q, float *s) {
+    unpack(b, q);
+    for (int k = 0; k < 4; k++) s[k] = unit(b->d[k]);
+}
+
 TYPE_DECODE(nvfp4, 64)
+TYPE_INTS(nvfp4, 64)
 TYPE_ENCODE(nvfp4, 64)
 TYPE_QUANTIZE(nvfp4, 64)
 TYPE_DOT(nvfp4, 64, q8_0, 2)
@@ -85,6 +91,7 @@ TYPE_CHECK(nvfp4)
 
 const struct type ISA_SYM(type_nvfp4) = {
     TYPE_QUANTIZED(NVFP4, nvfp4, 64),
+    .ints = ints,
     .dot_type = GGML_TYPE_Q8_0,
     .tolerance = 0.012,
 };

@@ -45,7 +45,13 @@ static inline void quantize_block(const float *x, const float *importance, struc
 
 static inline void encode_block(const float *x, struct block_q1_0 *b) { quantize_block(x, NULL, b); }
 
+static inline void ints_block(const struct block_q1_0 *b, int8_t *q, float *s) {
+    unpack(b, q);
+    for (int j = 0; j < 8; j++) s[j] = f16_to_f32(b->d);
+}
+
 TYPE_DECODE(q1_0, 128)
+TYPE_INTS(q1_0, 128)
 TYPE_ENCODE(q1_0, 128)
 TYPE_QUANTIZE(q1_0, 128)
 TYPE_DOT(q1_0, 128, q8_0, 4)
@@ -53,6 +59,7 @@ TYPE_CHECK(q1_0)
 
 const struct type ISA_SYM(type_q1_0) = {
     TYPE_QUANTIZED(Q1_0, q1_0, 128),
+    .ints = ints,
     .dot_type = GGML_TYPE_Q8_0,
     .tolerance = 0.28,
 };

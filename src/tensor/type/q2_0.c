@@ -54,7 +54,13 @@ static inline void quantize_block(const float *x, const float *importance, struc
     assign(x, f16_to_f32(b->d), b);
 }
 
+static inline void ints_block(const struct block_q2_0 *b, int8_t *q, float *s) {
+    unpack(b, q);
+    for (int j = 0; j < 4; j++) s[j] = f16_to_f32(b->d);
+}
+
 TYPE_DECODE(q2_0, 64)
+TYPE_INTS(q2_0, 64)
 TYPE_ENCODE(q2_0, 64)
 TYPE_QUANTIZE(q2_0, 64)
 TYPE_DOT(q2_0, 64, q8_0, 2)
@@ -62,6 +68,7 @@ TYPE_CHECK(q2_0)
 
 const struct type ISA_SYM(type_q2_0) = {
     TYPE_QUANTIZED(Q2_0, q2_0, 64),
+    .ints = ints,
     .dot_type = GGML_TYPE_Q8_0,
     .tolerance = 0.27,
 };

@@ -9,6 +9,11 @@ static inline void decode_block(const TBLOCK *b, float *y) {
     for (int i = 0; i < 256; i += 32) scale_32(q + i, d, y + i);
 }
 
+static inline void ints_block(const TBLOCK *b, int8_t *q, float *s) {
+    unpack(b, q);
+    for (int j = 0; j < 16; j++) s[j] = f16_to_f32(b->d);
+}
+
 static inline float dot_block(const TBLOCK *a, const struct block_q8_K *b) {
     int8_t q[256];
     unpack(a, q);
@@ -36,6 +41,7 @@ static inline void quantize_block(const float *x, const float *w, TBLOCK *b) {
 
 #define TROWS(name)                                                                                                         \
     TYPE_DECODE(name, 256)                                                                                                  \
+    TYPE_INTS(name, 256)                                                                                                    \
     TYPE_ENCODE(name, 256)                                                                                                  \
     TYPE_QUANTIZE(name, 256)                                                                                                \
     TYPE_DOT(name, 256, q8_K, 1)                                                                                            \

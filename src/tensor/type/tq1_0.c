@@ -35,6 +35,7 @@ static inline void pack(const uint8_t *restrict q, struct block_tq1_0 *b) {
 
 const struct type ISA_SYM(type_tq1_0) = {
     TYPE_QUANTIZED(TQ1_0, tq1_0, 256),
+    .ints = ints,
     .dot_type = GGML_TYPE_Q8_K,
     .tolerance = 0.6,
 };

@@ -21,6 +21,7 @@ static inline void pack(const uint8_t *restrict q, struct block_tq2_0 *b) {
 
 const struct type ISA_SYM(type_tq2_0) = {
     TYPE_QUANTIZED(TQ2_0, tq2_0, 256),
+    .ints = ints,
     .dot_type = GGML_TYPE_Q8_K,
     .tolerance = 0.6,
 };

@@ -20,6 +20,8 @@ struct type {
 
     // Row functions. n: elements, a multiple of block. No alignment is assumed beyond the type's own element.
     void (*decode)(const void *x, float *y, int64_t n);
+    // Integer form of the table-driven types: x_i = s[i / 16] * q_i, with q_i in -127 .. 127. NULL: none is offered.
+    void (*ints)(const void *x, int8_t *q, float *s, int64_t n);
     // Row converter used by set_rows, cpy and from_float. Integers truncate and saturate. A NaN or an infinity in x spoils
     // its block (it decodes to NaN or infinity), but nothing else.
     void (*encode)(const float *x, void *y, int64_t n);
