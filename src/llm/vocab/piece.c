@@ -79,7 +79,7 @@ static size_t clean_pass(char *text, size_t n, int pass) {
 }
 
 static size_t clean(char *text, size_t n) {
-    for (int pass = 0; pass < 3; pass++) n = clean_pass(text, n, pass);
+    for (int pass = 0; pass < 3 && n > 0; pass++) n = clean_pass(text, n, pass);
     return n;
 }
 

@@ -8,6 +8,7 @@
 
 #define SCALE 1e4
 #define UNKNOWN_COST 10000000
+#define MAX_SCORE 1e5  // of either sign: so many tokens that their costs overflow would not fit a text
 
 static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, const struct llama_vocab *v) {
     (void) v;
@@ -67,7 +68,7 @@ static void find_path(const struct llama_vocab *v, const char *p, size_t n, stru
             if (!node) break;
             llama_token t = trie->values[node];
             if (t < 0 || steps[k + 1].len == UINT32_MAX) continue;  // ends inside a character
-            double score = v->scores ? (double) v->scores[t] : 0.0;
+            double score = v->scores ? fmin(fmax(v->scores[t], -MAX_SCORE), MAX_SCORE) : 0.0;
             int64_t cost = steps[k + 1].cost - llrint(score * SCALE);
             if (cost <= best.cost) best = (struct step){cost, (uint32_t) (k + 1 - i), t};
         }
