@@ -6,7 +6,7 @@
 
 #define NONE UINT32_MAX
 #define UNPLACED SIZE_MAX
-enum { N_ORDERS = 4, N_CHOICES = 3, FEW_REPAIRS = 5, MANY_REPAIRS = 40, FEW_NEIGHBOURS = 48, LEAST_WORK = 300000 };
+enum { N_ORDERS = 5, N_CHOICES = 3, FEW_REPAIRS = 2, MANY_REPAIRS = 40, FEW_NEIGHBOURS = 48, LEAST_WORK = 300000 };
 
 struct block {
     size_t bytes, offset;
@@ -195,23 +195,52 @@ static void sort_keys(struct key *a, struct key *spare, uint32_t n) {
     }
 }
 
-static uint64_t rank(const struct packer *p, const struct block *b, int order) {
+static uint64_t units(const struct block *b) { return b->bytes / 32; }
+
+static uint64_t steps(const struct block *b) { return (uint64_t) (b->last - b->first) + 1; }
+
+// The most bytes live at once during the block's life: how little room it leaves there.
+static uint64_t crowd(const struct packer *p, const struct block *b) {
+    size_t most = 0;
+    for (int t = b->first; t <= b->last; t++) {
+        if (p->live[t] > most) most = p->live[t];
+    }
+    return most;
+}
+
+enum rank { BY_SIZE, BY_CROWD, BY_AREA, LONG_THEN_SIZE, BY_LENGTH };
+
+// Smaller comes first.
+static uint64_t rank(const struct packer *p, const struct block *b, enum rank by) {
     if (b->fixed) return 0;
-    const uint64_t units = b->bytes / 32, steps = (uint64_t) (b->last - b->first) + 1;
-    switch (order) {
-    case 0: return ~units;                                                        // largest first
-    case 1: return ~(units > (UINT64_MAX >> 20) ? UINT64_MAX : units * steps);    // largest area first
-    case 2: return ~(units + (b->last - b->first > p->n_steps / 4 ? (uint64_t) 1 << 60 : 0));  // long-lived, then largest
-    default: return ~((steps << 36) + (units & 0xfffffffff));                     // longest-lived first
+    switch (by) {
+    case BY_SIZE: return ~units(b);
+    case BY_CROWD: return ~crowd(p, b);
+    case BY_AREA: return ~(units(b) > (UINT64_MAX >> 20) ? UINT64_MAX : units(b) * steps(b));
+    case LONG_THEN_SIZE: return ~(units(b) + (b->last - b->first > p->n_steps / 4 ? (uint64_t) 1 << 60 : 0));
+    default: return ~steps(b);
     }
 }
 
+// Sorts what is there by one more rank; ties keep their order.
+static void sort_by(struct packer *p, uint32_t n, enum rank by) {
+    for (uint32_t i = 0; i < n; i++) p->keys[i].value = rank(p, &p->blocks[p->keys[i].block], by);
+    sort_keys(p->keys, p->spare, n);
+}
+
+// Order 0 is by size, which is nearly always enough. Order 1 begins where memory is scarcest: the blocks of the fullest step, the
+// largest and the longest-lived of them first.
 static void make_order(struct packer *p, int order) {
+    static const enum rank ranks[N_ORDERS][3] = {
+        {BY_SIZE, BY_SIZE, BY_SIZE}, {BY_LENGTH, BY_SIZE, BY_CROWD}, {BY_AREA, BY_AREA, BY_AREA}, {LONG_THEN_SIZE, LONG_THEN_SIZE, LONG_THEN_SIZE},
+        {BY_SIZE, BY_SIZE, BY_LENGTH}};
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_blocks; i++) {
-        if (p->blocks[i].bytes) p->keys[n++] = (struct key) {rank(p, &p->blocks[i], order), i};
+        if (p->blocks[i].bytes) p->keys[n++].block = i;
     }
-    sort_keys(p->keys, p->spare, n);
+    for (int k = 0; k < 3; k++) {
+        if (k == 0 || ranks[order][k] != ranks[order][k - 1]) sort_by(p, n, ranks[order][k]);
+    }
     for (uint32_t i = 0; i < n; i++) p->order[i] = p->keys[i].block;
 }
 
@@ -313,9 +342,28 @@ static void lift(struct packer *p, uint32_t n) {
     memcpy(&p->order[out], p->moved, rest * sizeof(uint32_t));
 }
 
+// Blocks that end above the bound go just before the last of their neighbours that was placed before them: gentler than the front.
+static void nudge(struct packer *p, uint32_t n) {
+    uint32_t *const at = p->moved;  // place of each block in the order
+    for (uint32_t k = 0; k < n; k++) at[p->order[k]] = k;
+    for (uint32_t k = 0; k < n; k++) {
+        const struct block *b = &p->blocks[p->order[k]];
+        uint32_t before = 0;
+        p->keys[k] = (struct key) {2 * (uint64_t) k + 1, p->order[k]};
+        if (b->fixed || b->offset + b->bytes <= p->bound) continue;
+        for (uint32_t e = b->edges; e != NONE; e = p->s->edge_next[e]) {
+            const uint32_t other = at[p->s->edge_to[e]];
+            if (other < k && other > before) before = other;
+        }
+        p->keys[k].value = 2 * (uint64_t) before;
+    }
+    sort_keys(p->keys, p->spare, n);
+    for (uint32_t k = 0; k < n; k++) p->order[k] = p->keys[k].block;
+}
+
 static bool done(const struct packer *p, const struct plan_result *r) { return r->peak <= p->bound || p->work > p->limit; }
 
-static void search_order(struct packer *p, struct plan_result *r, int order, int repairs) {
+static void search_order(struct packer *p, struct plan_result *r, int order, bool gentle, int repairs) {
     make_order(p, order);
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_blocks; i++) n += p->blocks[i].bytes != 0;
@@ -324,14 +372,22 @@ static void search_order(struct packer *p, struct plan_result *r, int order, int
         r->tries++;
         if (peak < r->peak) keep(p, r, peak);
         if (done(p, r)) return;
-        lift(p, n);
+        if (gentle) nudge(p, n);
+        else lift(p, n);
+    }
+}
+
+static void search_orders(struct packer *p, struct plan_result *r, int repairs) {
+    for (int order = 0; order < N_ORDERS && !done(p, r); order++) {
+        search_order(p, r, order, true, repairs);
+        if (!done(p, r)) search_order(p, r, order, false, repairs);
     }
 }
 
 static enum err search_choice(struct packer *p, struct plan_result *r, int choice, int repairs) {
     form_blocks(p, choice);
     TRY(find_neighbours(p));
-    for (int order = 0; order < N_ORDERS && !done(p, r); order++) search_order(p, r, order, repairs);
+    search_orders(p, r, repairs);
     return ERR_OK;
 }
 
@@ -343,7 +399,7 @@ static enum err search(struct packer *p, struct plan_result *r, int effort) {
     TRY(find_neighbours(p));
     p->limit = (size_t) effort * ((size_t) p->n_edges + 8 * (size_t) p->n_blocks);
     if (effort > 0 && p->limit < LEAST_WORK) p->limit = LEAST_WORK;
-    for (int order = 0; order < N_ORDERS && !done(p, r); order++) search_order(p, r, order, FEW_REPAIRS);
+    search_orders(p, r, FEW_REPAIRS);
     for (int choice = 1; choice < N_CHOICES && !done(p, r); choice++) TRY(search_choice(p, r, choice, FEW_REPAIRS));
     for (int choice = 0; choice < N_CHOICES && !done(p, r); choice++) TRY(search_choice(p, r, choice, MANY_REPAIRS));
     return ERR_OK;

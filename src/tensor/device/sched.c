@@ -261,6 +261,7 @@ bool ggml_backend_sched_reserve(ggml_backend_sched_t s, struct ggml_cgraph *grap
     show_copies(s, true);
     const bool ok = ggml_gallocr_reserve_n(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids)) && reserve_work(s) == ERR_OK;
     show_copies(s, false);
+    if (ok && s->debug) sched_print_plan(s);
     ggml_backend_sched_reset(s);
     return ok;
 }

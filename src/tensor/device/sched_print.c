@@ -1,5 +1,5 @@
 // What the scheduler decided, for people: GGML_SCHED_DEBUG=1 shows the splits and their copies, 2 every node with the backend of each
-// source and the rule that chose it (the causes of sched_assign.c).
+// source and the rule that chose it (the causes of sched_assign.c); reserving also shows the plan's peak, at 2 what makes it, at 3 all of it.
 #include "device/sched.h"
 #include "base/log.h"
 
@@ -37,4 +37,48 @@ static void print_split(const struct ggml_backend_sched *s, int k) {
 void sched_print(const struct ggml_backend_sched *s) {
     say("## scheduler: %d nodes, %d splits, %d copies, %d sets of inputs\n", s->graph->n_nodes, s->n_splits, s->n_copies, s->n_sets);
     for (int k = 0; k < s->n_splits; k++) print_split(s, k);
+}
+
+// The step at which most of a pool's bytes are live.
+static int peak_step(const struct layout *l, int pool) {
+    size_t most = 0;
+    int step = 0;
+    for (int t = 0; t <= l->n_nodes + 1; t++) {
+        size_t now = 0;
+        for (int i = 0; i < l->n_slots; i++) {
+            if (l->slots[i].pool == pool && l->items[i].first <= t && l->items[i].last >= t) now += l->items[i].bytes;
+        }
+        if (now > most) most = now, step = t;
+    }
+    return step;
+}
+
+// What makes the peak, above a hundredth of it.
+static void print_peak(const struct layout *l, int pool, size_t peak) {
+    const int t = peak_step(l, pool);
+    for (int i = 0; i < l->n_slots; i++) {
+        const struct plan_item *it = &l->items[i];
+        if (l->slots[i].pool != pool || it->first > t || it->last < t || it->bytes < peak / 100) continue;
+        say("   %9.3f MiB %-12s %-24s steps %d to %d%s\n", (double) it->bytes / 1048576.0, ggml_op_desc(l->slots[i].root), l->slots[i].root->name,
+            it->first, it->last, it->over >= 0 && it->first == t ? ", over its source" : "");
+    }
+}
+
+static void print_items(const struct layout *l, int pool) {
+    for (int i = 0; i < l->n_slots; i++) {
+        const struct plan_item *it = &l->items[i];
+        if (l->slots[i].pool != pool) continue;
+        say("   item %d: %zu bytes at %zu, steps %d to %d, may take %d %d, took %d, %s %s\n", i, it->bytes, it->offset, it->first, it->last,
+            it->take[0], it->take[1], it->over, ggml_op_desc(l->slots[i].root), l->slots[i].root->name);
+    }
+}
+
+void sched_print_plan(const struct ggml_backend_sched *s) {
+    for (int b = 0; b < s->n_backends; b++) {
+        const struct pool *p = &s->galloc->pools[s->galloc->pool_of_id[b]];
+        say("## plan for %s: %.3f MiB in %d pieces, bound %.3f MiB, %d placements\n", name_of(s, b), (double) p->peak / 1048576.0, p->n_chunks,
+            (double) p->bound / 1048576.0, s->galloc->tries);
+        if (s->debug > 2) print_items(&s->galloc->layout, s->galloc->pool_of_id[b]);
+        if (s->debug > 1) print_peak(&s->galloc->layout, s->galloc->pool_of_id[b], p->peak);
+    }
 }
