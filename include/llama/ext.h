@@ -45,6 +45,28 @@ struct llama_quantize_report {
 LLAMA_API uint32_t llama_model_quantize_report(const char *fname_inp, const char *fname_out, const struct llama_model_quantize_params *params,
                                                llama_progress_callback progress, void *progress_data, struct llama_quantize_report *report);
 
+// ---- memory ------------------------------------------------------------------------------------------------------------
+// Bytes on one device, by what they are for.
+struct llama_device_bytes {
+    const char *name;        // the device's; valid for the life of the process
+    size_t weights_mapped;   // used in the file's own pages
+    size_t weights_copied;   // read into buffers
+    size_t kv, recurrent;    // caches of keys and values; recurrent states
+    size_t compute;          // inputs and intermediates
+    size_t outputs;          // logits and embeddings: address space reserved, resident as rows are used
+    size_t work;             // scratch of operations
+    size_t graph;            // nodes of the graph
+};
+
+// Of a context that exists, model included: one entry per device, the CPU last. Returns how many devices there are; writes at most
+// n_max entries.
+LLAMA_API int32_t llama_context_bytes(const struct llama_context *ctx, struct llama_device_bytes *out, int32_t n_max);
+
+// The same before anything is loaded: reads the header alone, allocates none of it. Returns -1 after a sentence at
+// ggml_last_error() when model or parameters are impossible.
+LLAMA_API int32_t llama_plan_bytes(const char *path_model, struct llama_model_params mparams, struct llama_context_params cparams,
+                                   struct llama_device_bytes *out, int32_t n_max);
+
 #ifdef __cplusplus
 }
 #endif

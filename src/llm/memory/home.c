@@ -19,7 +19,17 @@ struct ggml_context *home_ctx(struct tensor_home *h, ggml_backend_buffer_type_t 
 enum err home_alloc(struct tensor_home *h, const char *what, bool no_alloc) {
     for (int i = 0; i < h->n; i++) {
         if (!ggml_get_first_tensor(h->part[i].ctx)) continue;
-        if (no_alloc) continue;
+        if (no_alloc) {
+            // an empty buffer says where the tensors would be, an address that nobody uses that they need no memory
+            h->part[i].planned = ggml_backend_alloc_ctx_tensors_from_buft_size(h->part[i].ctx, h->part[i].buft);
+            h->part[i].buf = ggml_backend_buft_alloc_buffer(h->part[i].buft, 0);
+            if (!h->part[i].buf) return err_set(ERR_NOMEM, "no memory to plan %s", what);
+            for (struct ggml_tensor *t = ggml_get_first_tensor(h->part[i].ctx); t; t = ggml_get_next_tensor(h->part[i].ctx, t)) {
+                t->buffer = h->part[i].buf;
+                t->data = (void *) 64;
+            }
+            continue;
+        }
         h->part[i].buf = ggml_backend_alloc_ctx_tensors_from_buft(h->part[i].ctx, h->part[i].buft);
         if (!h->part[i].buf) {
             const size_t need = ggml_backend_alloc_ctx_tensors_from_buft_size(h->part[i].ctx, h->part[i].buft);
@@ -41,8 +51,6 @@ void home_free(struct tensor_home *h) {
 
 size_t home_bytes(const struct tensor_home *h, ggml_backend_buffer_type_t buft) {
     for (int i = 0; i < h->n; i++)
-        if (h->part[i].buft == buft && ggml_get_first_tensor(h->part[i].ctx))
-            return h->part[i].buf ? ggml_backend_buffer_get_size(h->part[i].buf)
-                                  : ggml_backend_alloc_ctx_tensors_from_buft_size(h->part[i].ctx, buft);
+        if (h->part[i].buft == buft && h->part[i].buf) return h->part[i].planned ? h->part[i].planned : ggml_backend_buffer_get_size(h->part[i].buf);
     return 0;
 }

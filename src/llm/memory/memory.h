@@ -37,6 +37,7 @@ struct tensor_home {
         ggml_backend_buffer_type_t buft;
         struct ggml_context *ctx;
         ggml_backend_buffer_t buf;
+        size_t planned;          // no_alloc: bytes that buf would have
     } part[16];
 };
 

@@ -108,6 +108,21 @@ static enum err map_run(struct loader *l, struct span *s, int n) {
     return ERR_OK;
 }
 
+static bool mappable(const struct llama_model *m, const struct model_tensor *t) {
+    if (t->source < 0 || ggml_nbytes(t->t) == 0 || !takes_host_pointers(m, t->buft)) return false;
+    const size_t align = ggml_backend_buft_get_alignment(t->buft);
+    return file_offset(m, t) % (align < 32 ? align : 32) == 0;
+}
+
+static bool wants_mmap(const struct llama_model *m) {
+    const enum llama_load_mode mode = m->params.load_mode;
+    return (mode == LLAMA_LOAD_MODE_AUTO || mode == LLAMA_LOAD_MODE_MMAP || mode == LLAMA_LOAD_MODE_MMAP_MLOCK) && m->n_sources > 0;
+}
+
+bool data_is_mapped(const struct llama_model *m, const struct model_tensor *t) {
+    return wants_mmap(m) && mappable(m, t);
+}
+
 static enum err map_weights(struct loader *l) {
     struct llama_model *m = l->m;
     struct span *s = malloc(((size_t) m->n_tensors + 1) * sizeof *s);
@@ -115,10 +130,7 @@ static enum err map_weights(struct loader *l) {
     int n = 0;
     for (int i = 0; i < m->n_tensors; i++) {
         struct model_tensor *t = &m->tensors[i];
-        if (t->source < 0 || ggml_nbytes(t->t) == 0 || !takes_host_pointers(m, t->buft)) continue;
-        const uint64_t at = file_offset(m, t);
-        const size_t align = ggml_backend_buft_get_alignment(t->buft);
-        if (at % (align < 32 ? align : 32) == 0) s[n++] = (struct span){t, at, t->buft};
+        if (mappable(m, t)) s[n++] = (struct span){t, file_offset(m, t), t->buft};
     }
     qsort(s, (size_t) n, sizeof *s, by_place);
     enum err e = ERR_OK;
@@ -187,7 +199,10 @@ static enum err make_buffers(struct loader *l) {
         if (m->params.no_alloc) {
             buf = ggml_backend_buft_alloc_buffer(buft, 0);
             if (!buf) return err_set(ERR_NOMEM, "%s gives no buffer", ggml_backend_buft_name(buft));
-            for (struct ggml_tensor *t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t)) t->buffer = buf;
+            for (struct ggml_tensor *t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t)) {
+                t->buffer = buf;
+                t->data = (void *) 64;  // never used; says that it needs no memory
+            }
         } else {
             buf = ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft);
             if (!buf)
@@ -253,7 +268,7 @@ static void close_direct(struct loader *l) {
 enum err data_load(struct llama_model *m, llama_model_set_tensor_data_t set, void *ud) {
     struct loader l = {.m = m};
     const enum llama_load_mode mode = m->params.load_mode;
-    l.mmap = (mode == LLAMA_LOAD_MODE_AUTO || mode == LLAMA_LOAD_MODE_MMAP || mode == LLAMA_LOAD_MODE_MMAP_MLOCK) && m->n_sources > 0;
+    l.mmap = wants_mmap(m);
     l.mlock = mode == LLAMA_LOAD_MODE_MLOCK || mode == LLAMA_LOAD_MODE_MMAP_MLOCK;
     l.direct = mode == LLAMA_LOAD_MODE_DIRECT_IO && m->n_sources > 0;
     if (!report(&l)) return cancelled();

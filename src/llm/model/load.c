@@ -1,4 +1,5 @@
 // Loading a model from files, an open file or the caller's own data.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,15 +29,27 @@ static void guess_ftype(struct llama_model *m) {
     else m->ftype = LLAMA_FTYPE_GUESSED;
 }
 
+// As many tokens as the vocabulary has, from the header alone.
+static int count_tokens(const struct llama_model *m) {
+    const int64_t id = gguf_find_key(m->meta, "tokenizer.ggml.tokens");
+    if (id >= 0 && gguf_get_kv_type(m->meta, id) == GGUF_TYPE_ARRAY) {
+        const size_t n = gguf_get_arr_n(m->meta, id);
+        return n > INT32_MAX ? INT32_MAX : (int) n;
+    }
+    char key[160];
+    int64_t n = 0;
+    snprintf(key, sizeof key, "%s.vocab_size", m->arch->name);
+    return meta_get_int(m->meta, key, &n) && n > 0 && n < INT32_MAX ? (int) n : 0;
+}
+
 static enum err load(struct llama_model *m, const struct gguf_context *user, llama_model_set_tensor_data_t set, void *ud) {
     if (!user) TRY(sources_index(m));
     TRY(meta_prepare(m, user ? user : m->sources[0].gguf));
     TRY(find_arch(m));
     guess_ftype(m);
-    TRY(vocab_load(&m->vocab, m->meta));
-    const struct model_build b = {.arch = m->arch, .meta = user ? user : m->meta, .has_tensor = has_tensor, .ud = m};
-    TRY(arch_read_keys(&m->hp, &(struct model_build){.arch = b.arch, .meta = m->meta, .has_tensor = has_tensor, .ud = m},
-                       llama_vocab_n_tokens(m->vocab)));
+    if (!m->plan_only) TRY(vocab_load(&m->vocab, m->meta));
+    const struct model_build b = {.arch = m->arch, .meta = m->meta, .has_tensor = has_tensor, .ud = m};
+    TRY(arch_read_keys(&m->hp, &b, m->vocab ? llama_vocab_n_tokens(m->vocab) : count_tokens(m)));
     if (m->params.vocab_only) return ERR_OK;
     TRY(place_devices(m));
     TRY(tensors_make(m, user));
@@ -89,6 +102,14 @@ struct llama_model *llama_model_init_from_user(struct gguf_context *metadata, ll
     if (!m) return NULL;
     const enum err e = metadata ? ERR_OK : err_set(ERR_INVALID, "the metadata is NULL");
     return finish(m, e, metadata, set_tensor_data, set_tensor_data_ud);
+}
+
+struct llama_model *model_load_plan(const char *path, struct llama_model_params params) {
+    struct llama_model *m = begin(params);
+    if (!m) return NULL;
+    m->params.no_alloc = m->plan_only = true;
+    m->params.vocab_only = false;
+    return finish(m, path ? sources_open(m, path) : err_set(ERR_INVALID, "the model's path is NULL"), NULL, NULL, NULL);
 }
 
 void llama_model_free(struct llama_model *m) {

@@ -61,11 +61,12 @@ struct llama_model {
     int64_t t_load_us, t_start_us;
     struct llama_adapter_lora **adapters;        // freed with the model unless freed before
     int n_adapters;
-    char desc[128];
+    bool plan_only;                // no vocabulary either: for plans from the header alone
 };
 
 // load.c
-const char *model_name_of(const struct llama_model *m);
+// Shapes and places alone, without vocabulary; NULL after a sentence. Milliseconds.
+struct llama_model *model_load_plan(const char *path, struct llama_model_params params);
 // files.c
 MUST_USE enum err sources_open(struct llama_model *m, const char *path);
 MUST_USE enum err sources_open_list(struct llama_model *m, const char *const *paths, size_t n);
@@ -84,3 +85,5 @@ MUST_USE enum err tensors_make(struct llama_model *m, const struct gguf_context 
 // data.c
 MUST_USE enum err data_load(struct llama_model *m, llama_model_set_tensor_data_t set, void *ud);
 void data_free(struct llama_model *m);
+// Would (or do) this tensor's bytes stay in the mapped file?
+bool data_is_mapped(const struct llama_model *m, const struct model_tensor *t);

@@ -107,6 +107,7 @@ struct llama_context {
         int64_t t_compute_start_us;
     } perf;
     struct context_samplers *samplers;
+    size_t planned[RUN_MAX_BACKENDS];  // no_alloc: bytes that the compute buffers would have
 };
 
 // plan.c

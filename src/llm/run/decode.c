@@ -191,6 +191,10 @@ int context_process(struct llama_context *ctx, const struct batch_view *b, bool 
     const int64_t t0 = ggml_time_us();
     ggml_clear_error();
     const unsigned fl = ctx->model->arch->flags;
+    if (ctx->model->params.no_alloc) {
+        (void) err_set(ERR_INVALID, "the model was loaded without its weights' data (no_alloc): nothing can be computed");
+        return -1;
+    }
     if (encode && fl & ARCH_ENCODER_DECODER) ctx->cross.n_tokens = 0;
     if (!encode && fl & ARCH_ENCODER_DECODER && ctx->cross.n_tokens == 0) {
         (void) err_set(ERR_INVALID, "decode: this model's decoder needs llama_encode first");

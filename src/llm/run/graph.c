@@ -178,6 +178,13 @@ static enum err reserve(struct llama_context *ctx, int n_tokens, int n_seqs, boo
     const struct ubatch_shape n = shape_for(ctx, n_tokens, n_seqs, encode);
     TRY(build(ctx, &n));
     ggml_backend_sched_reset(ctx->sched);
+    if (ctx->model->params.no_alloc) {
+        size_t sizes[RUN_MAX_BACKENDS] = {0};
+        ggml_backend_sched_reserve_size(ctx->sched, ctx->g.gf, sizes);
+        for (int i = 0; i < ctx->n_backends; i++)
+            if (sizes[i] > ctx->planned[i]) ctx->planned[i] = sizes[i];
+        return ERR_OK;
+    }
     if (!ggml_backend_sched_reserve(ctx->sched, ctx->g.gf))
         return err_set(ERR_NOMEM, "no room for the compute buffers of a micro-batch of %d tokens; a smaller one (-ub) needs less", n_tokens);
     return ERR_OK;

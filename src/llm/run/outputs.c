@@ -15,6 +15,12 @@ enum err outputs_init(struct llama_context *ctx) {
     const struct hparams *hp = &ctx->model->hp;
     o->n_max = ctx->cp.n_outputs_max;
     o->bytes = (size_t) o->n_max * row_floats(ctx) * sizeof(float) + 4096;
+    if (ctx->model->params.no_alloc) {  // only planned: no address is ever used
+        o->buf = ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), 0);
+        o->logits = (float *) 64;
+        o->embd = (float *) 128;
+        return o->buf ? ERR_OK : err_set(ERR_NOMEM, "no memory to plan outputs");
+    }
     o->mem = mmap(NULL, o->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (o->mem == MAP_FAILED) {
         o->mem = NULL;
