@@ -1,36 +1,31 @@
 // Gives each kernel family's table for the active ISA level. Compiled once, unlike the rest of this folder.
 #include "kern/kern.h"
 
-#define TABLES(name)                                     \
-    extern const struct kern_##name kern_##name##_scalar;
-#define KERN(name) TABLES(name)
-#include "kern/kern.def"
-#undef KERN
+#define TABLE(name, level) extern const struct kern_##name kern_##name##_##level;
+#define CHOOSE(name, ...)                                                              \
+    const struct kern_##name *kern_##name(void) {                                      \
+        static const struct kern_##name *const table[ISA_COUNT] = {__VA_ARGS__};       \
+        return table[isa_active()];                                                    \
+    }
+#define T(name, level) &kern_##name##_##level
 
-
+// A level without a table of its own takes the next lower one.
 #if defined(__x86_64__)
-#define KERN(name)                                                                                              \
-    extern const struct kern_##name kern_##name##_avx2, kern_##name##_avx512, kern_##name##_avx512vnni,          \
-        kern_##name##_avx512bf16;                                                                                \
-    const struct kern_##name *kern_##name(void) {                                                                \
-        static const struct kern_##name *const table[ISA_COUNT] = {                                              \
-            &kern_##name##_scalar, &kern_##name##_avx2, &kern_##name##_avx512, &kern_##name##_avx512vnni,        \
-            &kern_##name##_avx512bf16, &kern_##name##_avx512bf16};                                                                        \
-        return table[isa_active()];                                                                              \
-    }
+#define KERN(name)                                      \
+    TABLE(name, scalar) TABLE(name, avx2) TABLE(name, avx512) \
+    CHOOSE(name, T(name, scalar), T(name, avx2), T(name, avx512), T(name, avx512), T(name, avx512), T(name, avx512))
+#define KERN_ALL(name)                                  \
+    TABLE(name, scalar) TABLE(name, avx2) TABLE(name, avx512) TABLE(name, avx512vnni) TABLE(name, avx512bf16) \
+    CHOOSE(name, T(name, scalar), T(name, avx2), T(name, avx512), T(name, avx512vnni), T(name, avx512bf16), T(name, avx512bf16))
 #elif defined(__aarch64__)
-#define KERN(name)                                                                                              \
-    extern const struct kern_##name kern_##name##_neon, kern_##name##_dotprod, kern_##name##_i8mm;               \
-    const struct kern_##name *kern_##name(void) {                                                                \
-        static const struct kern_##name *const table[ISA_COUNT] = {&kern_##name##_scalar, &kern_##name##_neon,   \
-                                                                   &kern_##name##_dotprod, &kern_##name##_i8mm}; \
-        return table[isa_active()];                                                                              \
-    }
+#define KERN(name)                      \
+    TABLE(name, scalar) TABLE(name, neon) \
+    CHOOSE(name, T(name, scalar), T(name, neon), T(name, neon), T(name, neon))
+#define KERN_ALL(name)                  \
+    TABLE(name, scalar) TABLE(name, neon) TABLE(name, dotprod) TABLE(name, i8mm) \
+    CHOOSE(name, T(name, scalar), T(name, neon), T(name, dotprod), T(name, i8mm))
 #else
-#define KERN(name)                                   \
-    const struct kern_##name *kern_##name(void) {    \
-        return &kern_##name##_scalar;                \
-    }
+#define KERN(name) TABLE(name, scalar) CHOOSE(name, T(name, scalar))
+#define KERN_ALL(name) KERN(name)
 #endif
 #include "kern/kern.def"
-#undef KERN
