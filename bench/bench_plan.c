@@ -1,15 +1,21 @@
 // bench_plan [NAME]: memory plans of graphs with the shapes of well-known models. One line each: nodes, what the plan uses, the bounds
 // LB1 and LB2, placement in order of execution, and how long planning took (best of several). No weights are allocated: they
 // and the caches lie in a buffer type whose memory does not exist.
+// bench_plan MODEL.gguf ...: the same for what the runtime builds for models (files of shared/plans/sparse_models.py will do), beside
+// the LB1 columns of targets.tsv in the folder that LAMINA_SHARED names. The numbers come from the scheduler's debug print.
 //
 // Columns of MiB; "us" is reading the graph and placing; "miss" is what the plan exceeds its bound by, in bytes (0 everywhere).
 #include "ggml.h"
 #include "ggml/device.h"
 #include "ggml/plan.h"
+#ifdef HAVE_LLAMA
+#include "llama.h"
+#endif
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 // ---- memory that does not exist ---------------------------------------------------------------------------------------
 
@@ -211,10 +217,94 @@ static int run(const struct shape *s, int n_token, int n_kv, bool fa, bool all_r
     return missed;
 }
 
+#ifdef HAVE_LLAMA
+// ---- what the runtime builds --------------------------------------------------------------------------------------------------
+
+struct seen {
+    size_t nodes, peak, bound, lb1, lb2, best_fit;
+    int tries;
+    long long us;
+};
+
+// Keeps the largest plan that the scheduler reports.
+static void listen(enum ggml_log_level level, const char *text, void *data) {
+    (void) level;
+    struct seen now, *s = data;
+    char name[32];
+    int pieces;
+    if (sscanf(text, "## plan for %31[^:]: nodes %zu peak %zu bound %zu lb1 %zu lb2 %zu best-fit %zu pieces %d tries %d us %lld", name, &now.nodes,
+               &now.peak, &now.bound, &now.lb1, &now.lb2, &now.best_fit, &pieces, &now.tries, &now.us) == 10 && now.peak > s->peak) {
+        *s = now;
+    }
+}
+
+// LB1 of targets.tsv for a model, or 0. column: 5, or 10 without flash attention.
+static double target(const char *model, bool fa) {
+    char path[512], line[512], name[128];
+    const char *shared = getenv("LAMINA_SHARED");
+    snprintf(path, sizeof(path), "%s/plans/targets.tsv", shared ? shared : "../shared");
+    FILE *f = fopen(path, "r");
+    double v[10], found = 0;
+    while (f && fgets(line, sizeof(line), f)) {
+        if (sscanf(line, "%127[^\t]\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf", name, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7],
+                   &v[8], &v[9]) != 11) continue;
+        if (strncasecmp(model, name, strlen(name)) == 0) found = fa ? v[4] : v[9];
+    }
+    if (f) fclose(f);
+    return found;
+}
+
+static int run_context(struct llama_model *model, const char *name, int n_ub, bool fa, bool all, int n_seq) {
+    struct seen s = {0};
+    struct llama_context_params p = llama_context_default_params();
+    p.n_ctx = 8192;
+    p.n_batch = p.n_ubatch = (uint32_t) n_ub;
+    p.n_seq_max = (uint32_t) n_seq;
+    p.n_outputs_max = all ? 0 : (uint32_t) n_seq;
+    p.flash_attn_type = fa ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    ggml_log_set(listen, &s);
+    struct llama_context *c = llama_init_from_model(model, p);
+    ggml_log_set(NULL, NULL);
+    llama_free(c);
+    const double t = n_ub == 512 && !all && n_seq == 1 ? target(name, fa) : 0;
+    printf("%-14.14s %5zu %4d %5d %3s %4s %5d %9.2f %9.2f %9.2f %9.2f %8zu %5d %6lld", name, s.nodes, n_ub, 8192, fa ? "on" : "off", all ? "all" : "one",
+           n_seq, mib(s.peak), mib(s.lb1), mib(s.lb2), mib(s.best_fit), s.peak - s.bound, s.tries, s.us);
+    if (t > 0) printf("   %7.1f %s", t, mib(s.peak) <= t + 0.06 ? "met" : "ABOVE");
+    printf("\n");
+    fflush(stdout);
+    return s.peak != s.bound || s.peak == 0 || (t > 0 && mib(s.peak) > t + 0.06);
+}
+
+static int run_model(const char *path) {
+    setenv("GGML_SCHED_DEBUG", "1", 1);
+    struct llama_model_params mp = llama_model_default_params();
+    mp.n_gpu_layers = 0;
+    struct llama_model *model = llama_model_load_from_file(path, mp);
+    if (!model) return 1;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    int missed = 0;
+    for (int fa = 1; fa >= 0; fa--) {
+        for (int n_ub = 512; n_ub >= 1; n_ub = n_ub == 512 ? 64 : n_ub == 64 ? 1 : 0) {
+            for (int k = 0; k < 4; k++) missed += run_context(model, name, n_ub, fa, k & 1, k & 2 ? 4 : 1);
+        }
+    }
+    llama_model_free(model);
+    return missed;
+}
+#else
+static int run_model(const char *path) {
+    printf("%s: built without the runtime\n", path);
+    return 1;
+}
+#endif
+
 int main(int argc, char **argv) {
     int missed = 0;
     printf("%-14s %5s %4s %5s %3s %4s %5s %9s %9s %9s %9s %8s %5s %6s   %7s\n", "model", "nodes", "ub", "kv", "FA", "rows", "seqs", "peak", "LB1",
            "LB2", "best fit", "miss", "tries", "us", "target");
+    for (int i = 1; i < argc; i++) {
+        if (strstr(argv[i], ".gguf")) missed += run_model(argv[i]);
+    }
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const struct shape *s = &shapes[i];
         if (argc > 1 && strcmp(argv[1], s->name) != 0) continue;

@@ -260,8 +260,8 @@ bool ggml_backend_sched_reserve(ggml_backend_sched_t s, struct ggml_cgraph *grap
     if (split(s, graph) != ERR_OK) return false;
     show_copies(s, true);
     const bool ok = ggml_gallocr_reserve_n(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids)) && reserve_work(s) == ERR_OK;
+    if (ok && s->debug) sched_print_plan(s, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids));
     show_copies(s, false);
-    if (ok && s->debug) sched_print_plan(s);
     ggml_backend_sched_reset(s);
     return ok;
 }

@@ -127,7 +127,7 @@ MUST_USE enum err sched_split(struct ggml_backend_sched *s);
 struct ggml_tensor *sched_new_tensor(struct ggml_backend_sched *s);  // until the next split; NULL: no memory
 enum ggml_status sched_run(struct ggml_backend_sched *s);
 void sched_print(const struct ggml_backend_sched *s);
-void sched_print_plan(const struct ggml_backend_sched *s);
+void sched_print_plan(struct ggml_backend_sched *s, struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids);
 
 // Whether backend b can read e where it lies or will lie.
 bool sched_readable(const struct ggml_backend_sched *s, const struct sched_entry *e, int b);

@@ -2,6 +2,7 @@
 // source and the rule that chose it (the causes of sched_assign.c); reserving also shows the plan's peak, at 2 what makes it, at 3 all of it.
 #include "device/sched.h"
 #include "base/log.h"
+#include "ggml/plan.h"
 
 #define say(...) ggml_log_write(GGML_LOG_LEVEL_NONE, __VA_ARGS__)
 
@@ -73,12 +74,16 @@ static void print_items(const struct layout *l, int pool) {
     }
 }
 
-void sched_print_plan(const struct ggml_backend_sched *s) {
-    for (int b = 0; b < s->n_backends; b++) {
-        const struct pool *p = &s->galloc->pools[s->galloc->pool_of_id[b]];
-        say("## plan for %s: %.3f MiB in %d pieces, bound %.3f MiB, %d placements\n", name_of(s, b), (double) p->peak / 1048576.0, p->n_chunks,
-            (double) p->bound / 1048576.0, s->galloc->tries);
-        if (s->debug > 2) print_items(&s->galloc->layout, s->galloc->pool_of_id[b]);
-        if (s->debug > 1) print_peak(&s->galloc->layout, s->galloc->pool_of_id[b], p->peak);
+// A line per backend of numbers that programs can read: see bench/bench_plan.c.
+void sched_print_plan(struct ggml_backend_sched *s, struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids) {
+    struct ggml_plan_report *r = ggml_plan_report_new(graph, s->bufts, s->n_backends, node_ids, leaf_ids);
+    for (int b = 0; r && b < s->n_backends; b++) {
+        const int pool = s->galloc->pool_of_id[b];
+        const struct ggml_plan_buffer *p = &r->buffers[pool];
+        say("## plan for %s: nodes %d peak %zu bound %zu lb1 %zu lb2 %zu best-fit %zu pieces %d tries %d us %lld\n", name_of(s, b), r->n_nodes,
+            p->peak, p->bound, p->lb1, p->lb2, p->best_fit, p->n_chunks, r->tries, (long long) r->plan_us);
+        if (s->debug > 2) print_items(&s->galloc->layout, pool);
+        if (s->debug > 1) print_peak(&s->galloc->layout, pool, p->peak);
     }
+    ggml_plan_report_free(r);
 }
