@@ -65,3 +65,11 @@ struct cand_buffer {
 struct cand_buffer *chain_buffer(struct llama_sampler *smpl);
 // Time spent in llama_sampler_sample counts as the chain's.
 void chain_count(struct llama_sampler *smpl, int64_t t_us);
+
+// ---- inside the graph (llama_set_sampler): samplers that can be written as graph nodes. d->logits [n], d->candidates [n] i32 or
+// NULL for the whole vocabulary in order.
+bool sampler_graph_ready(struct llama_sampler *smpl, ggml_backend_buffer_type_t buft, uint32_t n);  // .backend_init: always true
+// Keeps the candidates idx [k] i32 of d.
+void sampler_graph_keep(struct ggml_context *ctx, struct llama_sampler_data *d, struct ggml_tensor *idx);
+// Chooses candidate idx [1] i32.
+void sampler_graph_choose(struct ggml_context *ctx, struct llama_sampler_data *d, struct ggml_tensor *idx);

@@ -1,4 +1,6 @@
 // Samplers: what each does, and that none fails on odd logits, odd parameters or an odd order.
+#include "ggml-backend.h"
+#include "ggml-cpu.h"
 #include "support/vocabs.h"
 #include "sample/sample.h"
 #include <math.h>
@@ -646,6 +648,84 @@ static void test_clone_and_reset(void **state) {
     }
 }
 
+// ---- inside the graph
+
+// Runs samplers as graph nodes over logits; gives the token, LLAMA_TOKEN_NULL if none was chosen, and the candidates left in c.
+static llama_token in_graph(struct llama_sampler **s, int n, const float *logits, int64_t n_logit, struct list *c) {
+    struct ggml_context *ctx = ggml_init((struct ggml_init_params){.mem_size = 1 << 18, .no_alloc = true});
+    struct ggml_cgraph *gf = ggml_new_graph(ctx);
+    struct ggml_tensor *in = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, n_logit);
+    ggml_set_input(in);
+    struct llama_sampler_data d = {.logits = ggml_scale(ctx, in, 1.0f)};
+    for (int i = 0; i < n; i++) {
+        assert_true(s[i]->iface->backend_init(s[i], ggml_backend_cpu_buffer_type(), 1));
+        s[i]->iface->backend_apply(s[i], ctx, gf, &d);
+    }
+    struct ggml_tensor *out[] = {d.logits, d.candidates, d.sampled};
+    for (int i = 0; i < 3; i++) {
+        if (!out[i]) continue;
+        ggml_set_output(out[i]);
+        ggml_build_forward_expand(gf, out[i]);
+    }
+    ggml_backend_buffer_t buf = ggml_backend_alloc_ctx_tensors_from_buft(ctx, ggml_backend_cpu_buffer_type());
+    ggml_backend_t cpu = ggml_backend_cpu_init();
+    ggml_backend_tensor_set(in, logits, 0, (size_t) n_logit * sizeof *logits);
+    for (int i = 0; i < n; i++) {
+        if (s[i]->iface->backend_set_input) s[i]->iface->backend_set_input(s[i]);
+    }
+    assert_int_equal(ggml_backend_graph_compute(cpu, gf), GGML_STATUS_SUCCESS);
+    llama_token token = LLAMA_TOKEN_NULL;
+    if (d.sampled) ggml_backend_tensor_get(d.sampled, &token, 0, sizeof token);
+    size_t left = (size_t) ggml_nelements(d.logits);
+    float l[64];
+    int32_t ids[64];
+    ggml_backend_tensor_get(d.logits, l, 0, left * sizeof *l);
+    if (d.candidates) ggml_backend_tensor_get(d.candidates, ids, 0, left * sizeof *ids);
+    for (size_t i = 0; i < left; i++) c->d[i] = (llama_token_data){d.candidates ? ids[i] : (llama_token) i, l[i], 0};
+    c->c = (llama_token_data_array){c->d, left, -1, false};
+    ggml_backend_free(cpu);
+    ggml_backend_buffer_free(buf);
+    ggml_free(ctx);
+    return token;
+}
+
+static void test_in_graph(void **state) {
+    (void) state;
+    static const float logits[8] = {1, 7, 3, 6.5f, 2, 5, 4, 0};
+    struct list l;
+    struct llama_sampler *s[4] = {llama_sampler_init_top_k(4), llama_sampler_init_temp(2.0f), llama_sampler_init_min_p(0.5f, 1), llama_sampler_init_greedy()};
+    assert_int_equal(in_graph(s, 4, logits, 8, &l), 1);
+    assert_int_equal(l.c.size, 4);
+    static const llama_token ids[4] = {1, 3, 5, 6};
+    static const float left[4] = {3.5f, 3.25f, -INFINITY, -INFINITY};  // exp(2.5 - 3.5) is below a half
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(l.d[i].id, ids[i]);
+        assert_true(l.d[i].logit == left[i]);
+    }
+    for (int i = 0; i < 4; i++) llama_sampler_free(s[i]);
+    // draws follow the probabilities, through the ids of top-k
+    struct llama_sampler *draw[2] = {llama_sampler_init_top_k(3), llama_sampler_init_dist(5)};
+    float p[5] = {logf(0.1f), logf(0.4f), logf(0.05f), logf(0.3f), logf(0.15f)};
+    int count[5] = {0};
+    enum { DRAWS = 1500 };
+    for (int i = 0; i < DRAWS; i++) {
+        llama_token t = in_graph(draw, 2, p, 5, &l);
+        assert_in_range(t, 0, 4);
+        count[t]++;
+    }
+    assert_int_equal(count[0] + count[2], 0);
+    assert_true(fabs(count[1] / (double) DRAWS - 0.4 / 0.85) < 0.05);
+    assert_true(fabs(count[3] / (double) DRAWS - 0.3 / 0.85) < 0.05);
+    llama_sampler_free(draw[0]);
+    llama_sampler_free(draw[1]);
+    // temperature 0: one candidate is left
+    struct llama_sampler *cold[2] = {llama_sampler_init_temp(0), llama_sampler_init_dist(1)};
+    assert_int_equal(in_graph(cold, 2, logits, 8, &l), 1);
+    assert_int_equal(l.c.size, 1);
+    llama_sampler_free(cold[0]);
+    llama_sampler_free(cold[1]);
+}
+
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
@@ -654,7 +734,7 @@ int main(void) {
         cmocka_unit_test(test_dist), cmocka_unit_test(test_seeds), cmocka_unit_test(test_odd_logits), cmocka_unit_test(test_any_order),
         cmocka_unit_test(test_choosers_and_filters), cmocka_unit_test(test_bans), cmocka_unit_test(test_penalties), cmocka_unit_test(test_dry),
         cmocka_unit_test(test_mirostat), cmocka_unit_test(test_adaptive_p), cmocka_unit_test(test_infill), cmocka_unit_test(test_own_samplers),
-        cmocka_unit_test(test_chain), cmocka_unit_test(test_clone_and_reset),
+        cmocka_unit_test(test_chain), cmocka_unit_test(test_clone_and_reset), cmocka_unit_test(test_in_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
