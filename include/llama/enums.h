@@ -35,6 +35,7 @@ extern "C" {
 #define LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY 1
 #define LLAMA_STATE_SEQ_FLAGS_ON_DEVICE 2
 
+// Kinds of tokenizer.
 enum llama_vocab_type {
     LLAMA_VOCAB_TYPE_NONE = 0,
     LLAMA_VOCAB_TYPE_SPM = 1,
@@ -46,6 +47,7 @@ enum llama_vocab_type {
     LLAMA_VOCAB_TYPE_TEST = 7,
 };
 
+// Pairing of rotary dimensions: neighbours (NORM), halves (NEOX), several positions per token (MROPE, interleaved IMROPE, VISION).
 enum llama_rope_type {
     LLAMA_ROPE_TYPE_NONE = -1,
     LLAMA_ROPE_TYPE_NORM = 0,
@@ -55,6 +57,7 @@ enum llama_rope_type {
     LLAMA_ROPE_TYPE_VISION = 24,
 };
 
+// What a token is, as files write it.
 enum llama_token_type {
     LLAMA_TOKEN_TYPE_UNDEFINED = 0,
     LLAMA_TOKEN_TYPE_NORMAL = 1,
@@ -65,6 +68,7 @@ enum llama_token_type {
     LLAMA_TOKEN_TYPE_BYTE = 6,
 };
 
+// What a token is: bits.
 enum llama_token_attr {
     LLAMA_TOKEN_ATTR_UNDEFINED = 0,
     LLAMA_TOKEN_ATTR_UNKNOWN = 1,
@@ -79,6 +83,7 @@ enum llama_token_attr {
     LLAMA_TOKEN_ATTR_SINGLE_WORD = 512,
 };
 
+// What a file's matrices mostly are.
 enum llama_ftype {
     LLAMA_FTYPE_ALL_F32 = 0,
     LLAMA_FTYPE_MOSTLY_F16 = 1,
@@ -119,6 +124,7 @@ enum llama_ftype {
     LLAMA_FTYPE_GUESSED = 1024,
 };
 
+// How positions beyond the training length are fitted.
 enum llama_rope_scaling_type {
     LLAMA_ROPE_SCALING_TYPE_UNSPECIFIED = -1,
     LLAMA_ROPE_SCALING_TYPE_NONE = 0,
@@ -128,6 +134,7 @@ enum llama_rope_scaling_type {
     LLAMA_ROPE_SCALING_TYPE_MAX_VALUE = 3,
 };
 
+// From the embeddings of tokens to that of a sequence.
 enum llama_pooling_type {
     LLAMA_POOLING_TYPE_UNSPECIFIED = -1,
     LLAMA_POOLING_TYPE_NONE = 0,
@@ -137,18 +144,21 @@ enum llama_pooling_type {
     LLAMA_POOLING_TYPE_RANK = 4,
 };
 
+// What a token sees.
 enum llama_attention_type {
     LLAMA_ATTENTION_TYPE_UNSPECIFIED = -1,
     LLAMA_ATTENTION_TYPE_CAUSAL = 0,
     LLAMA_ATTENTION_TYPE_NON_CAUSAL = 1,
 };
 
+// Attention in one pass, or as separate products.
 enum llama_flash_attn_type {
     LLAMA_FLASH_ATTN_TYPE_AUTO = -1,
     LLAMA_FLASH_ATTN_TYPE_DISABLED = 0,
     LLAMA_FLASH_ATTN_TYPE_ENABLED = 1,
 };
 
+// How a model is spread over devices. ROW and TENSOR count as LAYER.
 enum llama_split_mode {
     LLAMA_SPLIT_MODE_NONE = 0,
     LLAMA_SPLIT_MODE_LAYER = 1,
@@ -156,6 +166,7 @@ enum llama_split_mode {
     LLAMA_SPLIT_MODE_TENSOR = 3,
 };
 
+// How weights come to memory.
 enum llama_load_mode {
     LLAMA_LOAD_MODE_AUTO = -1,
     LLAMA_LOAD_MODE_NONE = 0,
@@ -165,17 +176,20 @@ enum llama_load_mode {
     LLAMA_LOAD_MODE_DIRECT_IO = 4,
 };
 
+// Whether rows of large tables are read on demand.
 enum llama_lazy_mode {
     LLAMA_LAZY_MODE_OFF = 0,
     LLAMA_LAZY_MODE_AUTO = 1,
     LLAMA_LAZY_MODE_ON = 2,
 };
 
+// A model's own context, or one for its draft head.
 enum llama_context_type {
     LLAMA_CONTEXT_TYPE_DEFAULT = 0,
     LLAMA_CONTEXT_TYPE_MTP = 1,
 };
 
+// Which value of a llama_model_kv_override counts.
 enum llama_model_kv_override_type {
     LLAMA_KV_OVERRIDE_TYPE_INT = 0,
     LLAMA_KV_OVERRIDE_TYPE_FLOAT = 1,
@@ -183,6 +197,7 @@ enum llama_model_kv_override_type {
     LLAMA_KV_OVERRIDE_TYPE_STR = 3,
 };
 
+// Well-known keys: settings of sampling that a model recommends.
 enum llama_model_meta_key {
     LLAMA_MODEL_META_KEY_SAMPLING_SEQUENCE = 0,
     LLAMA_MODEL_META_KEY_SAMPLING_TOP_K = 1,
@@ -198,6 +213,7 @@ enum llama_model_meta_key {
     LLAMA_MODEL_META_KEY_SAMPLING_MIROSTAT_ETA = 11,
 };
 
+// What llama_process does.
 enum llama_process_type {
     LLAMA_PROCESS_TYPE_ENCODE = 0,
     LLAMA_PROCESS_TYPE_DECODE = 1,

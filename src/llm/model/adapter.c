@@ -97,16 +97,19 @@ static enum err fill(struct llama_adapter_lora *a, struct ggml_context *file) {
     float alpha = 0;
     const int64_t id = gguf_find_key(a->meta, "adapter.lora.alpha");
     if (id >= 0 && gguf_get_kv_type(a->meta, id) == GGUF_TYPE_FLOAT32) alpha = gguf_get_val_f32(a->meta, id);
-    uint32_t n = 0, slots = 16;
-    for (struct ggml_tensor *t = ggml_get_first_tensor(file); t; t = ggml_get_next_tensor(file, t)) n++;
+    const int64_t n = gguf_get_n_tensors(a->meta);
+    uint32_t slots = 16;
+    if (n > 1 << 20) return err_set(ERR_FORMAT, "the adapter lists %lld tensors", (long long) n);
     while (slots < n + 1) slots *= 2;
     a->lora.pairs = calloc(slots, sizeof *a->lora.pairs);
     if (!a->lora.pairs) return err_set(ERR_NOMEM, "no memory for the adapter");
     a->lora.n_slots = slots;
-    for (struct ggml_tensor *t = ggml_get_first_tensor(file); t; t = ggml_get_next_tensor(file, t)) {
+    for (int64_t i = 0; i < n; i++) {
+        struct ggml_tensor *t = ggml_get_tensor(file, gguf_get_tensor_name(a->meta, i));
         size_t stem;
+        if (!t) return err_set(ERR_FORMAT, "tensor %s of the adapter can't be read", gguf_get_tensor_name(a->meta, i));
         if (ends_with(t->name, ".lora_a", &stem)) TRY(make_pair(a, file, t, stem, alpha));
-        else if (!ends_with(t->name, ".lora_b", &stem) && t->name[0]) return err_set(ERR_FORMAT, "tensor %s of the adapter is no lora_a and no lora_b", t->name);
+        else if (!ends_with(t->name, ".lora_b", &stem)) return err_set(ERR_FORMAT, "tensor %s of the adapter is no lora_a and no lora_b", t->name);
     }
     TRY(home_alloc(&a->home, "the adapter", false));
     return fill_tensors(a, file);
@@ -160,6 +163,22 @@ void llama_adapter_lora_free(struct llama_adapter_lora *a) {
     free(a->invocation);
     if (a->meta) gguf_free(a->meta);
     free(a);
+}
+
+int32_t llama_adapter_meta_count(const struct llama_adapter_lora *adapter) {
+    return (int32_t) gguf_get_n_kv(adapter->meta);
+}
+
+int32_t llama_adapter_meta_val_str(const struct llama_adapter_lora *adapter, const char *key, char *buf, size_t buf_size) {
+    return meta_value_str(adapter->meta, gguf_find_key(adapter->meta, key), buf, buf_size);
+}
+
+int32_t llama_adapter_meta_key_by_index(const struct llama_adapter_lora *adapter, int32_t i, char *buf, size_t buf_size) {
+    return meta_key_str(adapter->meta, i, buf, buf_size);
+}
+
+int32_t llama_adapter_meta_val_str_by_index(const struct llama_adapter_lora *adapter, int32_t i, char *buf, size_t buf_size) {
+    return meta_value_str(adapter->meta, i, buf, buf_size);
 }
 
 uint64_t llama_adapter_get_alora_n_invocation_tokens(const struct llama_adapter_lora *adapter) {

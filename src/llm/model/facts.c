@@ -117,7 +117,7 @@ static int32_t none(char *buf, size_t buf_size) {
     return -1;
 }
 
-static int32_t value_str(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size) {
+int32_t meta_value_str(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size) {
     if (id < 0 || id >= gguf_get_n_kv(g)) return none(buf, buf_size);
     struct str s = {0};
     put_value(&s, g, id);
@@ -127,18 +127,20 @@ static int32_t value_str(const struct gguf_context *g, int64_t id, char *buf, si
 }
 
 int32_t llama_model_meta_val_str(const struct llama_model *m, const char *key, char *buf, size_t buf_size) {
-    return value_str(m->meta, gguf_find_key(m->meta, key), buf, buf_size);
+    return meta_value_str(m->meta, gguf_find_key(m->meta, key), buf, buf_size);
 }
 
 int32_t llama_model_meta_count(const struct llama_model *m) { return (int32_t) gguf_get_n_kv(m->meta); }
 
-int32_t llama_model_meta_key_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) {
-    if (i < 0 || i >= gguf_get_n_kv(m->meta)) return none(buf, buf_size);
-    return give(buf, buf_size, gguf_get_key(m->meta, i));
+int32_t meta_key_str(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size) {
+    if (id < 0 || id >= gguf_get_n_kv(g)) return none(buf, buf_size);
+    return give(buf, buf_size, gguf_get_key(g, id));
 }
 
+int32_t llama_model_meta_key_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) { return meta_key_str(m->meta, i, buf, buf_size); }
+
 int32_t llama_model_meta_val_str_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) {
-    return value_str(m->meta, i, buf, buf_size);
+    return meta_value_str(m->meta, i, buf, buf_size);
 }
 
 static const char *const meta_keys[] = {

@@ -1,4 +1,5 @@
 // Defaults, names, and what this build can do.
+#include <stdio.h>
 #include <string.h>
 
 #include "model/model.h"
@@ -81,6 +82,20 @@ void llama_log_get(ggml_log_callback *log_callback, void **user_data) {
 
 void llama_log_set(ggml_log_callback log_callback, void *user_data) {
     ggml_log_set(log_callback, user_data);
+}
+
+const char *llama_print_system_info(void) {
+    static _Thread_local char text[256];
+    const struct {
+        const char *name;
+        int has;
+    } f[] = {{"AVX", ggml_cpu_has_avx()}, {"AVX2", ggml_cpu_has_avx2()}, {"FMA", ggml_cpu_has_fma()}, {"F16C", ggml_cpu_has_f16c()}, {"AVX512", ggml_cpu_has_avx512()},
+             {"AVX512_VNNI", ggml_cpu_has_avx512_vnni()}, {"AVX512_BF16", ggml_cpu_has_avx512_bf16()}, {"NEON", ggml_cpu_has_neon()},
+             {"DOTPROD", ggml_cpu_has_dotprod()}, {"MATMUL_INT8", ggml_cpu_has_matmul_int8()}};
+    int n = snprintf(text, sizeof text, "CPU :");
+    for (size_t i = 0; i < sizeof f / sizeof *f; i++)
+        if (f[i].has) n += snprintf(text + n, sizeof text - (size_t) n, " %s = 1 |", f[i].name);
+    return text;
 }
 
 static const struct {

@@ -47,6 +47,8 @@ static enum err check_params(const struct llama_context_params *p) {
     if (p->n_threads == 0 || p->n_threads_batch == 0) return err_set(ERR_INVALID, "n_threads or n_threads_batch is 0 (-1 means the default)");
     if (p->n_threads > GGML_MAX_N_THREADS || p->n_threads_batch > GGML_MAX_N_THREADS)
         return err_set(ERR_INVALID, "%d threads (%d for batches) are asked for; %d are possible", p->n_threads, p->n_threads_batch, GGML_MAX_N_THREADS);
+    if (p->ctx_type != LLAMA_CONTEXT_TYPE_DEFAULT)
+        return err_set(ERR_UNSUPPORTED, "ctx_type is %d: contexts for a model's draft head can't be made", (int) p->ctx_type);
     if (p->n_rs_seq > 62) return err_set(ERR_INVALID, "n_rs_seq is %u; at most 62 snapshots are kept", p->n_rs_seq);
     if ((unsigned) p->type_k >= GGML_TYPE_COUNT || ggml_blck_size(p->type_k) == 0) return err_set(ERR_INVALID, "type_k is %d, which is no type", (int) p->type_k);
     if ((unsigned) p->type_v >= GGML_TYPE_COUNT || ggml_blck_size(p->type_v) == 0) return err_set(ERR_INVALID, "type_v is %d, which is no type", (int) p->type_v);
