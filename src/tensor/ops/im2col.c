@@ -30,6 +30,12 @@ void conv_finish(struct conv *c) {
 // One row of the kernel's width.
 static float *patch_row(const struct conv *c, const char *row, int64_t x0, float *out) {
     const enum ggml_type type = c->x->type;
+    const size_t step = (size_t) c->d[0] * c->nb[0];
+    if (type == GGML_TYPE_F32 && x0 >= 0 && x0 + (c->k[0] - 1) * c->d[0] < c->in[0]) {  // no edge in sight
+        const char *p = row + (size_t) x0 * c->nb[0];
+        for (int64_t i = 0; i < c->k[0]; i++) memcpy(out + i, p + (size_t) i * step, sizeof *out);
+        return out + c->k[0];
+    }
     for (int64_t i = 0, x = x0; i < c->k[0]; i++, x += c->d[0])
         *out++ = x >= 0 && x < c->in[0] ? conv_load(type, row + (size_t) x * c->nb[0]) : 0.0f;
     return out;
@@ -136,7 +142,7 @@ static enum err infer_3d(const struct ggml_tensor *t, struct op_shape *shape) {
     const int32_t ic = tensor_param_i32(t, 9);
     TRY(check_float(t, 1));
     TRY(check_target(t, t->type));
-    if (ic < 1 || k->ne[3] % ic != 0 || x->ne[3] % ic != 0)
+    if (ic < 1 || x->ne[3] < ic || k->ne[3] % ic != 0 || x->ne[3] % ic != 0)
         return err_set(ERR_INVALID, "IM2COL_3D: %d channels do not divide kernel " SHAPE_FMT " and data " SHAPE_FMT,
                        (int) ic, SHAPE_ARG(k), SHAPE_ARG(x));
     const struct conv c = geometry_3d(t);

@@ -75,12 +75,19 @@ static void radix_sort(uint64_t *a, uint64_t *tmp, uint32_t count[3][N_DIGIT], i
 
 // ---- ARGSORT ---------------------------------------------------------------------------------------------------------------------
 
-static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
+static enum err infer_index(const struct ggml_tensor *t, struct op_shape *shape) {
     TRY(check_float(t, 0));
     if (t->src[0]->ne[0] > INT32_MAX)
         return err_set(ERR_UNSUPPORTED, "%s: rows of %lld elements have indices beyond I32", op_what(t),
                        (long long) t->src[0]->ne[0]);
     return shape_like(t->src[0], GGML_TYPE_I32, shape);
+}
+
+static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
+    const int32_t order = tensor_param_i32(t, 0);
+    if (order != GGML_SORT_ORDER_ASC && order != GGML_SORT_ORDER_DESC)
+        return err_set(ERR_INVALID, "ARGSORT: there is no order %d", (int) order);
+    return infer_index(t, shape);
 }
 
 // For each thread: the row, two arrays of pairs, the counters.
@@ -132,7 +139,7 @@ static void run(struct task *k, struct ggml_tensor *t) {
 
 static enum err infer_top_k(const struct ggml_tensor *t, struct op_shape *shape) {
     const int32_t k = tensor_param_i32(t, 0);
-    TRY(infer(t, shape));
+    TRY(infer_index(t, shape));
     if (k < 1 || k > t->src[0]->ne[0])
         return err_set(ERR_INVALID, "TOP_K: %d of %lld elements", (int) k, (long long) t->src[0]->ne[0]);
     shape->ne[0] = k;

@@ -98,6 +98,7 @@ static void test_rope(void **s) {
     REFUSED(ggml_rope(c, a, i32(6, 1), 32, 0), "positions");
     REFUSED(ggml_rope(c, a, f32(5, 1, 1, 1), 32, 0), "must be i32");
     REFUSED(ggml_rope(c, a, pos, 32, 3), "no mode 3");
+    REFUSED(ggml_rope_ext(c, a, pos, NULL, 32, 0, 0, 0.0f, 1, 0, 1, 0, 0), "must be positive");
     REFUSED(ggml_rope_ext(c, a, pos, f32(10, 1, 1, 1), 32, 0, 0, 1e4f, 1, 0, 1, 0, 0), "frequency factors");
     REFUSED(ggml_rope_multi(c, a, i32(20, 1), NULL, 32, none, GGML_ROPE_TYPE_MROPE, 0, 1e4f, 1, 0, 1, 0, 0), "not all zero");
     REFUSED(ggml_rope_multi(c, a, pos, NULL, 32, some, GGML_ROPE_TYPE_MROPE, 0, 1e4f, 1, 0, 1, 0, 0), "wanted [20]");
@@ -143,6 +144,7 @@ static void test_masks_and_reductions(void **s) {
     REFUSED(ggml_count_equal(c, a, a), "must be i32");
     REFUSED(ggml_sum(c, i32(6, 1)), "must be F32");
     REFUSED(ggml_top_k(c, a, 7), "7 of 6");
+    REFUSED(ggml_argsort(c, a, (enum ggml_sort_order) 5), "no order 5");
     REFUSED(ggml_argsort_top_k(c, a, 0), "0 of 6");
     REFUSED(ggml_arange(c, 5, 1, 1), "no sequence");
     REFUSED(ggml_arange(c, 0, 1, 0), "no sequence");
@@ -163,6 +165,7 @@ static void test_images(void **s) {
     REFUSED(ggml_conv_2d_dw_direct(c, k, x, 1, 1, 0, 0, 1, 1), "differ in channels");
     REFUSED(ggml_im2col(c, k, x, 1, 1, 0, 0, 1, 1, true, GGML_TYPE_Q8_0), "the result can be");
     REFUSED(ggml_im2col_3d(c, k, x, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, GGML_TYPE_F32), "0 channels");
+    REFUSED(ggml_conv_3d(c, f32(3, 3, 2, 4), f32(8, 7, 4, 0), 4, 1, 1, 1, 0, 0, 0, 1, 1, 1), "4 channels");
     REFUSED(ggml_im2col_back(c, f32(9, 9, 1, 1), k, (int64_t[4]){8, 7, 4, 1}, 1, 1, 0, 0, 1, 1, true), "does not belong");
     REFUSED(ggml_conv_transpose_1d(c, f32(3, 4, 5, 1), f32(8, 5, 1, 1), 1, 1, 1), "padding 1");
     REFUSED(ggml_conv_transpose_1d(c, f32(3, 4, 5, 1), f32(8, 6, 1, 1), 1, 0, 1), "do not fit");
