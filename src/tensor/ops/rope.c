@@ -53,7 +53,8 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     TRY(check_type(t, 1, GGML_TYPE_I32));
     TRY(check_mode(t));
     if (!(tensor_param_f32(t, P_BASE) > 0.0f))
-        return err_set(ERR_INVALID, "ROPE: the frequency base is %g, it must be positive", (double) tensor_param_f32(t, P_BASE));
+        return err_set(ERR_INVALID, "ROPE: the frequency base is %g, it must be positive",
+                       (double) tensor_param_f32(t, P_BASE));
     TRY(check_dims(t));
     const int64_t want = a->ne[2] * (has_sections(tensor_param_i32(t, P_MODE)) ? 4 : 1);
     if (pos->ne[0] != want || ggml_nrows(pos) != 1)
