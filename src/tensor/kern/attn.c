@@ -94,15 +94,15 @@ INLINE void enter(float *o, vf values, const struct merging *g, int r) {
     vf_store(o, vf_fma(values, vf_set1(g->new[r]), vf_mul(vf_load(o), vf_set1(g->old[r]))));
 }
 
-// Values i .. i + VF_N of position j. Of raw rows those beyond dv are zeros.
+// Values i .. i + VF_N of position j.
 INLINE vf value_at(const struct attn_block *b, const enum attn_form form, int j, int64_t i) {
-    if (form == ATTN_OTHER) return vf_load(b->v + j * b->dvp + i);
+    if (form == ATTN_F32) return vf_load(b->v + j * b->v_step + i);
     const char *row = (const char *) b->v_raw + (size_t) j * b->v_stride;
-    return i + VF_N <= b->dv ? unpack_whole(form, row, i) : unpack_lanes(form, row, i, vf_lanes(i, b->dv));
+    return unpack_whole(form, row, i);
 }
 
 // nv vectors from i0 on of the values of rows r0 ..: the sum of p[r][j] * v[j], sequentially along the positions of `seen`.
-// form ATTN_OTHER: unpacked values.
+// form ATTN_F32: b->v.
 INLINE void values_line(const struct attn_block *b, const struct merging *g, const float *p, int r0, int64_t i0, uint64_t seen,
                         const enum attn_form form, const int n_row, const int nv) {
     vf acc[ATTN_ROWS][NV];
@@ -114,7 +114,7 @@ INLINE void values_line(const struct attn_block *b, const struct merging *g, con
     }
     const int j1 = ATTN_BLOCK - __builtin_clzll(seen);
     for (int j = __builtin_ctzll(seen); j < j1; j++) {
-        if (form != ATTN_OTHER && !(seen >> j & 1)) continue;  // nobody has written it; unpacked, it would be zeros
+        if (form != ATTN_F32 && !(seen >> j & 1)) continue;  // nobody has written it; unpacked, it would be zeros
         vf x[NV];
         SIMD_UNROLL
         for (int c = 0; c < nv; c++) x[c] = in_register(value_at(b, form, j, i0 + c * VF_N));
@@ -140,7 +140,7 @@ INLINE void values(const struct attn_block *b, const struct merging *g, const fl
     int64_t i = 0;
     for (; i + LINE <= b->dvp; i += LINE) values_line(b, g, p, r0, i, seen, form, n_row, NV);
 #if NV * VF_N > 16
-    for (; i < b->dvp; i += ATTN_PAD) values_line(b, g, p, r0, i, seen, form, n_row, ATTN_PAD / VF_N);
+    for (; form == ATTN_F32 && i < b->dvp; i += ATTN_PAD) values_line(b, g, p, r0, i, seen, form, n_row, ATTN_PAD / VF_N);
 #endif
 }
 
@@ -151,7 +151,7 @@ static void values_careful(const struct attn_block *b, const struct merging *g, 
         vf acc = vf_set1(0.0f);
         for (uint64_t left = b->visible[r]; left; left &= left - 1) {
             const int j = __builtin_ctzll(left);
-            acc = vf_fma(vf_set1(p[r * ATTN_BLOCK + j]), vf_load(b->v + j * b->dvp + i), acc);
+            acc = vf_fma(vf_set1(p[r * ATTN_BLOCK + j]), vf_load(b->v + j * b->v_step + i), acc);
         }
         enter(o + i, acc, g, r);
     }
@@ -272,7 +272,10 @@ INLINE void merge_states(struct merging *g, const struct attn_state *t, int n_ro
     }
 }
 
-// call(n_row) with a constant.
+// call(n_row) with a constant (but not under sanitizers, which take minutes to compile that).
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SWITCH_ROWS(n_row, call) call(n_row);
+#else
 #define SWITCH_ROWS(n_row, call) \
     switch (n_row) {             \
     case 1: call(1); break;      \
@@ -282,6 +285,7 @@ INLINE void merge_states(struct merging *g, const struct attn_state *t, int n_ro
     case 5: call(5); break;      \
     default: call(6); break;     \
     }
+#endif
 
 static void scores_panel(const float *q, const float *k, int64_t d, float *s, struct attn_ahead *ahead, int n_row) {
 #define CALL(n) scores(q, k, d, s, ahead, n)
@@ -293,7 +297,7 @@ static void values_panel(const struct attn_block *b, const struct merging *g, co
     uint64_t seen = 0;
     for (int r = r0; r < r0 + n_row; r++) seen |= b->visible[r];
     if (!seen) return;
-#define CALL(n) values(b, g, p, r0, seen, ATTN_OTHER, n)
+#define CALL(n) values(b, g, p, r0, seen, ATTN_F32, n)
     SWITCH_ROWS(n_row, CALL)
 #undef CALL
 }
@@ -305,12 +309,9 @@ INLINE void values_raw(const struct attn_block *b, const struct merging *g, cons
 }
 
 static void values_direct(const struct attn_block *b, const struct merging *g, const float *p, uint64_t seen) {
-    switch (b->v_form) {
-    case ATTN_F32: values_raw(b, g, p, seen, ATTN_F32); break;
-    case ATTN_F16: values_raw(b, g, p, seen, ATTN_F16); break;
-    case ATTN_BF16: values_raw(b, g, p, seen, ATTN_BF16); break;
-    default: values_raw(b, g, p, seen, ATTN_Q8_0); break;
-    }
+    if (b->v_form == ATTN_F16) values_raw(b, g, p, seen, ATTN_F16);
+    else if (b->v_form == ATTN_BF16) values_raw(b, g, p, seen, ATTN_BF16);
+    else values_raw(b, g, p, seen, ATTN_Q8_0);
 }
 
 static int min_int(int a, int b) { return a < b ? a : b; }

@@ -46,11 +46,11 @@ struct attn_ahead {
 struct attn_block {
     const float *q;            // panels [d][ATTN_ROWS] of the tile's queries, times the scale (over cap)
     const float *k;            // [d][64] keys of the block, transposed
-    const float *v;            // [64][dvp] values, or
-    const void *v_raw;         // not NULL: the values as they lie, v_stride bytes apart, of the form v_form; n_row <= ATTN_ROWS then
-    size_t v_stride;
+    const float *v;            // [64][v_step] values, or
+    const void *v_raw;         // not NULL: the values as they lie, v_stride bytes apart, F16, BF16 or Q8_0; then n_row <= ATTN_ROWS, dvp a
+    size_t v_stride;           //   multiple of ATTN_BLOCK and every row sees the same positions
     enum attn_form v_form;
-    int64_t dv;
+    int64_t v_step;
     struct attn_ahead *k_ahead, *v_ahead;
     int64_t d, dvp;            // dvp: value size padded to a multiple of ATTN_PAD
     int n_row;                 // 1..ATTN_TILE

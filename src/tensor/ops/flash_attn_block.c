@@ -168,11 +168,15 @@ void flash_attn_block(struct attn_run *r, int64_t b) {
         unpack(p, &k, j, ATTN_PAD, all, r->raw, p->ld, &k_ahead);
         p->kern->transpose(r->raw, p->ld, p->d, r->k + j);
     }
-    struct attn_block x = {.k = r->k, .v = r->v, .d = p->d, .dv = p->dv, .dvp = p->dvp, .cap = p->cap, .work = r->work,
+    struct attn_block x = {.k = r->k, .v = r->v, .v_step = p->dvp, .d = p->d, .dvp = p->dvp, .cap = p->cap, .work = r->work,
                            .k_ahead = &k_ahead, .v_ahead = &v_ahead};
-    const bool same = all_see(r, all);
-    if (same && r->n_row <= ATTN_ROWS && attn_form_of(p->v->type) != ATTN_OTHER) {  // few rows: not worth unpacking for
-        x.v_raw = v.data, x.v_stride = p->v->nb[1], x.v_form = attn_form_of(p->v->type);
+    const bool same = all_see(r, all), few = r->n_row <= ATTN_ROWS && p->dv % ATTN_BLOCK == 0;  // few rows: not worth unpacking for
+    const enum attn_form form = attn_form_of(p->v->type);
+    if (form == ATTN_F32 && few && all == ~0ull) {
+        x.v = (const float *) (const void *) v.data, x.v_step = (int64_t) (p->v->nb[1] / sizeof(float));
+        x.careful = !same;
+    } else if (same && few && form != ATTN_OTHER && form != ATTN_F32) {
+        x.v_raw = v.data, x.v_stride = p->v->nb[1], x.v_form = form;
     } else {
         unpack(p, &v, 0, ATTN_BLOCK, all, r->v, p->dvp, &v_ahead);
         x.careful = !same && !p->kern->finite(r->v, ATTN_BLOCK * p->dvp);
