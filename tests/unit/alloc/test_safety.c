@@ -100,6 +100,63 @@ static void test_net(void **state) {
     }
 }
 
+struct attention {
+    struct ggml_context *c;
+    struct ggml_cgraph *g;
+    struct ggml_tensor *x, *k, *v, *q, *a;
+};
+
+static struct attention attention_new(int n_q, int n_kv, int n_head, int n_head_kv) {
+    struct attention t = {.c = ggml_init((struct ggml_init_params) {1 << 20, NULL, true})};
+    t.g = ggml_new_graph_custom(t.c, 64, false);
+    t.x = ggml_new_tensor_3d(t.c, GGML_TYPE_F32, 64, n_head, n_q);
+    t.k = ggml_new_tensor_3d(t.c, GGML_TYPE_F32, 64, n_kv, n_head_kv);
+    t.v = ggml_new_tensor_3d(t.c, GGML_TYPE_F32, 64, n_kv, n_head_kv);
+    ggml_set_input(t.x), ggml_set_input(t.k), ggml_set_input(t.v);
+    t.q = ggml_scale(t.c, ggml_concat(t.c, ggml_view_3d(t.c, t.x, 64, n_head, 1, t.x->nb[1], t.x->nb[2], 0),
+                                      ggml_view_3d(t.c, t.x, 64, n_head, n_q - 1, t.x->nb[1], t.x->nb[2], t.x->nb[2]), 2), 0.5f);
+    t.a = ggml_flash_attn_ext(t.c, ggml_permute(t.c, t.q, 0, 2, 1, 3), t.k, t.v, NULL, 0.125f, 0, 0);
+    struct ggml_tensor *out = ggml_add(t.c, ggml_reshape_3d(t.c, t.a, 64, n_head, n_q), t.x);
+    ggml_set_output(out);
+    ggml_build_forward_expand(t.g, out);
+    return t;
+}
+
+static void attention_set(struct attention *t) {
+    net_fill(t->x, 1);
+    net_fill(t->k, 2);
+    net_fill(t->v, 3);
+}
+
+// Attention writes its result over its queries, whether threads take runs of rows or stripes of positions.
+static void test_attention_in_place(void **state) {
+    struct fixture *f = *state;
+    static const int shapes[][4] = {{2, 700, 4, 2}, {3, 64, 8, 8}, {70, 130, 6, 2}, {200, 300, 4, 1}};
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct attention plain = attention_new(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3]);
+        struct attention tight = attention_new(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3]);
+        ggml_backend_buffer_t b = apart(plain.c);
+        attention_set(&plain);
+        assert_int_equal(ggml_backend_graph_compute(f->cpu, plain.g), GGML_STATUS_SUCCESS);
+        struct guarded g;
+        ggml_gallocr_t ga = ggml_gallocr_new(guarded_make(&g, SIZE_MAX, f->dev));
+        assert_true(ggml_gallocr_alloc_graph(ga, tight.g));
+        assert_ptr_equal(tight.a->data, tight.q->data);
+        attention_set(&tight);
+        for (int threads = 1; threads <= 4; threads += 3) {
+            ggml_backend_cpu_set_n_threads(f->cpu, threads);
+            attention_set(&tight);
+            assert_int_equal(ggml_backend_graph_compute(f->cpu, tight.g), GGML_STATUS_SUCCESS);
+            compare(plain.g, tight.g);
+        }
+        ggml_gallocr_free(ga);
+        assert_false(g.broken);
+        ggml_backend_buffer_free(b);
+        ggml_free(plain.c);
+        ggml_free(tight.c);
+    }
+}
+
 static int set_up(void **state) {
     static struct fixture f;
     f.cpu = ggml_backend_cpu_init();
@@ -116,7 +173,7 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_random_any_device), cmocka_unit_test(test_random_chunks),
-        cmocka_unit_test(test_net),
+        cmocka_unit_test(test_net), cmocka_unit_test(test_attention_in_place),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
