@@ -49,9 +49,13 @@ if(TARGET device-test_load)
   add_dependencies(device-test_load ggml-device-example)
   target_compile_definitions(device-test_load PRIVATE MODULE_DIR="${CMAKE_BINARY_DIR}/lib/modules")
 endif()
-# The test of the GPT-2 programs runs them.
+# The test of the GPT-2 programs runs them, also with every allocation made to fail in turn.
 if(TARGET device-test_gpt2)
-  target_compile_definitions(device-test_gpt2 PRIVATE PROGRAM_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  add_library(preload-fail MODULE tests/preload/fail.c)
+  set_target_properties(preload-fail PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/modules C_VISIBILITY_PRESET default)
+  add_dependencies(device-test_gpt2 preload-fail)
+  target_compile_definitions(device-test_gpt2 PRIVATE PROGRAM_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+    PRELOAD="${CMAKE_BINARY_DIR}/lib/modules/libpreload-fail.so")
   if(TARGET example-gpt-2-ctx)
     add_dependencies(device-test_gpt2 example-gpt-2-ctx example-gpt-2-alloc example-gpt-2-backend example-gpt-2-sched)
   endif()

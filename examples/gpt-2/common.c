@@ -80,7 +80,11 @@ static bool gguf_vocab(struct gpt2_file *file, const struct gguf_context *g) {
     if (id < 0) return complain("no vocabulary", "");
     const size_t n = gguf_get_arr_n(g, id);
     size_t bytes = 0;
-    for (size_t i = 0; i < n; i++) bytes += strlen(gguf_get_arr_str(g, id, i));
+    for (size_t i = 0; i < n; i++) {
+        const char *s = gguf_get_arr_str(g, id, i);
+        if (!s) return complain("damaged vocabulary", "");
+        bytes += strlen(s);
+    }
     file->hp.n_vocab = (int) n;
     file->text = malloc(bytes + 1);
     file->piece = malloc((n + 1) * sizeof(size_t));
