@@ -43,18 +43,19 @@ struct bpe {
     int n_pattern;
     bool keep;       // a word that is a token is not merged
     bool raw;        // characters, not bytes
-    bool glue;       // some merge joins a space to something before it: lines can't be cut at spaces
 };
 
 // ---- merges
 
-static uint32_t merge_slot(const struct bpe *b, const char *p, size_t left, size_t right, uint32_t *tag) {
+static uint64_t merge_hash(const char *p, size_t left, size_t right) {
     uint64_t h = index_hash(p, left + right) + left * 0x9e3779b97f4a7c15u;
-    h ^= h >> 29;
-    *tag = (uint32_t) (h >> 32);
-    uint32_t at = (uint32_t) h & b->mask;
+    return h ^ h >> 29;
+}
+
+static uint32_t merge_slot(const struct bpe *b, const char *p, size_t left, size_t right, uint64_t h) {
+    uint32_t tag = (uint32_t) (h >> 32), at = (uint32_t) h & b->mask;
     for (; b->slots[at].value; at = (at + 1) & b->mask) {
-        if (b->slots[at].tag != *tag) continue;
+        if (b->slots[at].tag != tag) continue;
         uint32_t i = b->slots[at].value - 1;
         size_t len;
         const char *q = texts_at(&b->merges, i, &len);
@@ -64,8 +65,7 @@ static uint32_t merge_slot(const struct bpe *b, const char *p, size_t left, size
 }
 
 static inline uint32_t pair_order(const struct llama_vocab *v, const char *p, size_t left, size_t right) {
-    uint32_t tag;
-    return v->bpe->slots[merge_slot(v->bpe, p, left, right, &tag)].value - 1;  // 0: UINT32_MAX, none
+    return v->bpe->slots[merge_slot(v->bpe, p, left, right, merge_hash(p, left, right))].value - 1;  // 0: UINT32_MAX, none
 }
 
 #include "vocab/merge.h"
@@ -113,7 +113,7 @@ static enum err check_strings(const struct gguf_context *meta, int64_t id, const
 }
 
 // A learned merge "left right": the space that parts them is the first behind the first byte.
-static enum err add_merge(struct llama_vocab *v, const char *p, size_t len, uint32_t i, uint32_t *at) {
+static enum err add_merge(struct llama_vocab *v, const char *p, size_t len, uint32_t i, uint32_t *at, uint64_t *hash) {
     struct bpe *b = v->bpe;
     const char *space = len > 1 ? memchr(p + 1, ' ', len - 1) : NULL;
     b->merges.offs[i] = *at;
@@ -128,13 +128,20 @@ static enum err add_merge(struct llama_vocab *v, const char *p, size_t len, uint
     size_t right = plain(v, r, (size_t) (p + len - r), out + left);
     if (left > UINT16_MAX) return err_set(ERR_UNSUPPORTED, "vocab: merge %u has %zu bytes", (unsigned) i, left + right);
     b->left[i] = (uint16_t) left;
-    if (right && out[left] == ' ' && out[left - 1] != ' ') b->glue = true;
-    for (size_t k = 1; k < left + right && !b->glue; k++) b->glue = k != left && out[k] == ' ' && out[k - 1] != ' ';
+    if (b->raw) vocab_mark_glue(v, out, left + right);
     out[left + right] = 0;
     *at += (uint32_t) (left + right) + 1;
-    uint32_t tag, slot = merge_slot(b, out, left, right, &tag);
-    if (!b->slots[slot].value) b->slots[slot] = (struct index_slot){tag, i + 1};  // the first of equals counts
+    *hash = merge_hash(out, left, right);
+    __builtin_prefetch(&b->slots[(uint32_t) *hash & b->mask], 1);
     return ERR_OK;
+}
+
+static void put_merge(struct bpe *b, uint32_t i, uint64_t h) {
+    size_t len;
+    const char *p = texts_at(&b->merges, i, &len);
+    if (b->left[i] == 0) return;
+    uint32_t slot = merge_slot(b, p, b->left[i], len - b->left[i], h);
+    if (!b->slots[slot].value) b->slots[slot] = (struct index_slot){(uint32_t) (h >> 32), i + 1};  // the first of equals counts
 }
 
 static enum err load_merges(struct llama_vocab *v, const struct gguf_context *meta) {
@@ -160,13 +167,14 @@ static enum err load_merges(struct llama_vocab *v, const struct gguf_context *me
     b->merges.n = (uint32_t) n;
     uint32_t at = 0;
     b->merges.offs[0] = 0;
+    uint64_t hashes[INDEX_AHEAD];
     for (size_t i = 0; i < n; i++) {
         const char *p = gguf_get_arr_str_view(meta, id, i, &len);
-        // the end of this one is known only behind it, and lookups of equal hashes read it
-        b->merges.offs[i + 1] = at + (uint32_t) len + 1;
-        TRY(add_merge(v, p, len, (uint32_t) i, &at));
+        if (i >= INDEX_AHEAD) put_merge(b, (uint32_t) (i - INDEX_AHEAD), hashes[i % INDEX_AHEAD]);
+        TRY(add_merge(v, p, len, (uint32_t) i, &at, &hashes[i % INDEX_AHEAD]));
         b->merges.offs[i + 1] = at;
     }
+    for (size_t i = n > INDEX_AHEAD ? n - INDEX_AHEAD : 0; i < n; i++) put_merge(b, (uint32_t) i, hashes[i % INDEX_AHEAD]);
     return ERR_OK;
 }
 
@@ -288,14 +296,14 @@ static enum err encode_word(struct session *s, const char *p, size_t len) {
     return ERR_OK;
 }
 
-// A stretch without inner word borders of its own: cut in front of spaces where no merge reaches across.
+// Kinds over characters cut only at line ends; we also cut in front of spaces where no merge reaches across, which gives the
+// same tokens with words short enough to cache.
 static enum err encode_piece(struct session *s, const char *p, const char *end) {
-    const struct bpe *b = s->v->bpe;
-    if (!b->raw || b->glue) return encode_word(s, p, (size_t) (end - p));
+    const struct llama_vocab *v = s->v;
+    if (!v->bpe->raw) return encode_word(s, p, (size_t) (end - p));
     while (p < end) {
-        const char *q = p;
-        while (q < end && *q == ' ') q++;
-        while (q < end && *q != ' ') q++;
+        const char *q = p + 1;
+        while (q < end && !(*q == ' ' && q[-1] != ' ' && vocab_cuts_behind(v, (uint8_t) q[-1]))) q++;
         TRY(encode_word(s, p, (size_t) (q - p)));
         p = q;
     }

@@ -21,16 +21,30 @@ int vocab_byte_of(const char *text, size_t len) {
 }
 
 size_t vocab_unescape(const char *text, size_t len, char *out) {
-    size_t n = 0;
-    for (size_t i = 0; i < len;) {
-        if (text[i] == '\xe2' && len - i >= 3 && text[i + 1] == '\x96' && text[i + 2] == '\x81') {
-            out[n++] = ' ';
-            i += 3;
+    const char *end = text + len, *next;
+    char *to = out;
+    while (text < end && (next = memchr(text, '\xe2', (size_t) (end - text)))) {
+        bool space = end - next >= 3 && next[1] == '\x96' && next[2] == '\x81';
+        size_t n = (size_t) (next - text) + !space;
+        memmove(to, text, n);
+        to += n;
+        text = next + (space ? 3 : 1);
+        if (space) *to++ = ' ';
+    }
+    if (text < end) memmove(to, text, (size_t) (end - text));
+    return (size_t) (to - out) + (size_t) (end - text);
+}
+
+void vocab_mark_glue(struct llama_vocab *v, const char *p, size_t len) {
+    for (const char *sp = len > 1 ? memchr(p + 1, ' ', len - 1) : NULL; sp; sp = memchr(sp + 1, ' ', (size_t) (p + len - sp - 1))) {
+        uint8_t c = (uint8_t) sp[-1];
+        if (c == ' ') continue;
+        if (c < 128) {
+            v->glue[c >> 5] |= 1u << (c & 31);
         } else {
-            out[n++] = text[i++];
+            v->glue_other = true;
         }
     }
-    return n;
 }
 
 // An array of the wanted element type with n entries (SIZE_MAX: any number). *id -1 if the key is absent.
@@ -134,7 +148,8 @@ static enum err load_pieces(struct llama_vocab *v) {
     v->piece.bytes = malloc((size_t) v->text.offs[n] + PIECE_SLACK);
     if (!v->piece.offs || !v->piece.bytes) return err_set(ERR_NOMEM, "vocab: no memory for %u tokens", (unsigned) n);
     TRY(index_init(&v->by_piece, n));
-    uint32_t at = 0;
+    uint32_t at = 0, ahead[INDEX_AHEAD], n_ahead = 0;  // tokens whose place in the index is on its way
+    uint64_t hashes[INDEX_AHEAD];
     for (uint32_t i = 0; i < n; i++) {
         size_t len;
         const char *p = texts_at(&v->text, i, &len);
@@ -145,8 +160,15 @@ static enum err load_pieces(struct llama_vocab *v) {
         v->piece.bytes[at++] = 0;
         v->piece.offs[i + 1] = at;
         if (!v->kind->findable(p, len, attr, v) || k == 0) continue;
-        index_put(&v->by_piece, &v->piece, i);
         if (k > v->max_piece) v->max_piece = (uint32_t) k;
+        if (n_ahead >= INDEX_AHEAD) index_put(&v->by_piece, &v->piece, ahead[n_ahead % INDEX_AHEAD], hashes[n_ahead % INDEX_AHEAD]);
+        uint64_t h = index_hash(v->piece.bytes + v->piece.offs[i], k);
+        index_fetch(&v->by_piece, h);
+        ahead[n_ahead % INDEX_AHEAD] = i;
+        hashes[n_ahead++ % INDEX_AHEAD] = h;
+    }
+    for (uint32_t k = n_ahead > INDEX_AHEAD ? n_ahead - INDEX_AHEAD : 0; k < n_ahead; k++) {
+        index_put(&v->by_piece, &v->piece, ahead[k % INDEX_AHEAD], hashes[k % INDEX_AHEAD]);
     }
     return ERR_OK;
 }

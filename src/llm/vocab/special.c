@@ -94,7 +94,12 @@ static void make_control(struct llama_vocab *v, llama_token t) {
     v->attrs[t] = (uint16_t) ((v->attrs[t] & ~LLAMA_TOKEN_ATTR_NORMAL) | LLAMA_TOKEN_ATTR_CONTROL);
 }
 
-// Names of roles begin with one of few characters; only such tokens are compared.
+// Names of roles are brackets with something inside, perhaps behind a _ or U+2581: few tokens need to be compared.
+static bool may_be_role(const char *p, size_t len) {
+    if (len < 5 || len > 40 || (p[len - 1] != '>' && p[len - 1] != ']')) return false;
+    return *p == '<' || *p == '[' || (*p == '_' && p[1] == '<') || (*p == '\xe2' && p[3] == '<');
+}
+
 static void find_by_name(struct llama_vocab *v) {
     enum { N = sizeof roles / sizeof *roles };
     size_t rank[SPECIAL_COUNT];
@@ -102,7 +107,7 @@ static void find_by_name(struct llama_vocab *v) {
     for (llama_token t = 0; t < v->n; t++) {
         size_t len;
         const char *p = texts_at(&v->text, (uint32_t) t, &len);
-        if (len < 5 || len > 40 || (*p != '<' && *p != '[' && *p != '_' && *p != '\xe2')) continue;
+        if (!may_be_role(p, len)) continue;
         for (int i = 0; i < N; i++) {
             const char *const *names = roles[i].names;
             for (size_t k = 0; names && names[k]; k++) {

@@ -21,18 +21,6 @@ static uint32_t order_of(float score) {
     return u == UINT32_MAX ? u - 1 : u;
 }
 
-static void mark_glue(struct llama_vocab *v, const char *p, size_t len) {
-    for (size_t i = 1; i < len; i++) {
-        if (p[i] != ' ' || p[i - 1] == ' ') continue;
-        uint8_t c = (uint8_t) p[i - 1];
-        if (c < 128) {
-            v->spm_glue[c >> 5] |= 1u << (c & 31);
-        } else {
-            v->spm_glue_other = true;
-        }
-    }
-}
-
 static enum err ready(struct llama_vocab *v, const struct gguf_context *meta) {
     (void) meta;
     v->spm_order = malloc(((size_t) v->n + 1) * sizeof *v->spm_order);
@@ -42,7 +30,7 @@ static enum err ready(struct llama_vocab *v, const struct gguf_context *meta) {
         if (v->attrs[i] & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN | LLAMA_TOKEN_ATTR_BYTE)) continue;
         size_t len;
         const char *p = texts_at(&v->piece, (uint32_t) i, &len);
-        mark_glue(v, p, len);
+        vocab_mark_glue(v, p, len);
     }
     return ERR_OK;
 }
@@ -99,10 +87,6 @@ static enum err encode_word(struct session *s, const char *p, size_t len) {
     return ERR_OK;
 }
 
-static inline bool cut_behind(const struct llama_vocab *v, uint8_t c) {
-    return c < 128 ? !(v->spm_glue[c >> 5] >> (c & 31) & 1) : !v->spm_glue_other;
-}
-
 static enum err encode(struct session *s, const char *p, const char *end, bool after_special) {
     const struct llama_vocab *v = s->v;
     if (p == end) return ERR_OK;
@@ -111,7 +95,7 @@ static enum err encode(struct session *s, const char *p, const char *end, bool a
     if (v->add_space_prefix && after_special) text[n++] = ' ';
     n += vocab_unescape(p, (size_t) (end - p), text + n);
     for (size_t at = 0, i = 1; at < n; at = i++) {
-        while (i < n && !(text[i] == ' ' && text[i - 1] != ' ' && cut_behind(v, (uint8_t) text[i - 1]))) i++;
+        while (i < n && !(text[i] == ' ' && text[i - 1] != ' ' && vocab_cuts_behind(v, (uint8_t) text[i - 1]))) i++;
         TRY(encode_word(s, text + at, i - at));
     }
     return ERR_OK;

@@ -59,10 +59,9 @@ void index_free(struct index *x) {
     x->slots = NULL;
 }
 
-void index_put(struct index *x, const struct texts *t, uint32_t i) {
+void index_put(struct index *x, const struct texts *t, uint32_t i, uint64_t h) {
     size_t len;
     const char *p = texts_at(t, i, &len);
-    uint64_t h = index_hash(p, len);
     uint32_t tag = (uint32_t) (h >> 32), at = (uint32_t) h & x->mask;
     for (; x->slots[at].value; at = (at + 1) & x->mask) {
         if (x->slots[at].tag != tag) continue;

@@ -56,8 +56,11 @@ struct index {
 enum err index_init(struct index *x, uint32_t n) MUST_USE;  // room for n entries
 void index_free(struct index *x);
 uint64_t index_hash(const char *p, size_t len);
-// Sets the value of string i of t; a later one replaces an earlier one of the same bytes.
-void index_put(struct index *x, const struct texts *t, uint32_t i);
+// Sets the value of string i of t, whose hash is h; a later one replaces an earlier one of the same bytes.
+void index_put(struct index *x, const struct texts *t, uint32_t i, uint64_t h);
+// Fetches where a hash leads, for index_put a few dozen steps later: filling a table of megabytes waits for memory otherwise.
+static inline void index_fetch(const struct index *x, uint64_t h) { __builtin_prefetch(&x->slots[(uint32_t) h & x->mask], 1); }
+#define INDEX_AHEAD 32
 // Number of the string, UINT32_MAX if it is not there.
 uint32_t index_find(const struct index *x, const struct texts *t, const char *p, size_t len);
 
@@ -116,8 +119,8 @@ struct llama_vocab {
     struct ugm *ugm;
     struct trie *trie;  // rwkv, plamo2: pieces
     uint32_t *spm_order;  // [n] smaller merges first
-    uint32_t spm_glue[4]; // ASCII characters that some piece has before a space
-    bool spm_glue_other;
+    uint32_t glue[4];     // ASCII characters that some piece or merge has before a space: text is not cut behind them
+    bool glue_other;      // the same for any other character
     _Atomic(struct vocab_order *) order;  // made when first asked for
     uint32_t max_piece;   // bytes of the longest findable piece
 };
@@ -125,6 +128,13 @@ struct llama_vocab {
 // Token of exactly these bytes among the findable ones, -1 if none.
 static inline llama_token vocab_find(const struct llama_vocab *v, const char *p, size_t len) {
     return (llama_token) index_find(&v->by_piece, &v->piece, p, len);
+}
+
+// Marks the characters of a piece (or of the two sides of a merge) that stand before a space.
+void vocab_mark_glue(struct llama_vocab *v, const char *p, size_t len);
+// Whether a text may be cut between a byte (the last of its character) and a space behind it without changing its tokens.
+static inline bool vocab_cuts_behind(const struct llama_vocab *v, uint8_t c) {
+    return c < 128 ? !(v->glue[c >> 5] >> (c & 31) & 1) : !v->glue_other;
 }
 
 // Number of the byte that <0xHH> means, -1 for anything else.
