@@ -17,22 +17,15 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
                         "the sections of its rotary dimensions are all empty");
 }
 
-// Slice i of the input rows of an image; text has none.
-static struct ggml_tensor *slice(struct graph *g, int i) {
-    struct ggml_tensor *e = in_embd(g);
-    const int64_t n = g->hp->n_embd;
-    return ggml_cont(g->ctx, ggml_view_2d(g->ctx, e, n, e->ne[1], e->nb[1], (size_t) i * (size_t) n * sizeof(float)));
-}
-
 static struct ggml_tensor *embed(struct graph *g) {
-    return g->n.has_token || g->hp->n_deepstack == 0 ? blk_embed(g, 0) : slice(g, 0);
+    return g->n.has_token || g->hp->n_deepstack == 0 ? blk_embed(g, 0) : blk_deep_slice(g, 0);
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
     cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD});
     const bool deep = !g->n.has_token && il < g->hp->n_deepstack;
-    struct ggml_tensor *extra = deep ? slice(g, il + 1) : NULL;
+    struct ggml_tensor *extra = deep ? blk_deep_slice(g, il + 1) : NULL;
     blk_select3(g, il, &cur, &x, &extra);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_ffn_layer(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), ACT_SILU);

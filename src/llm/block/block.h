@@ -31,6 +31,8 @@ struct ggml_tensor *blk_row_norm(struct graph *g, struct ggml_tensor *x, const s
 // ---- embed.c ------------------------------------------------------------------------------------------------------
 // Token rows (or the embeddings given as input) [E, T], times scale for tokens if scale is not 0 or 1.
 struct ggml_tensor *blk_embed(struct graph *g, float scale);
+// Slice i of the rows of an image [E, T], whose width is a multiple of E (Qwen3-VL).
+struct ggml_tensor *blk_deep_slice(struct graph *g, int i);
 // Rows of the table w by position, e.g. GPT-2's position_embd.
 struct ggml_tensor *blk_pos_rows(struct graph *g, struct ggml_tensor *table);
 // In the last layer, and only there, keep only the rows whose results are wanted. Call it once per layer when attention (or
@@ -106,6 +108,14 @@ struct ggml_tensor *in_cell_pos(struct graph *g, int il);
 struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys, struct ggml_tensor *w);
 // For attn_opts.keep: 0 in each query's k best visible cells, -inf in all others; ties by the heap rule of the sheets. scores [n_cell, T].
 struct ggml_tensor *attn_keep_top(struct graph *g, struct ggml_tensor *scores, int il, int k);
+
+// The indexer of latent attention (DeepSeek-V3.2): stores its key of this layer, gives attn_opts.keep. x [E, T] is normed.
+struct mla_index_opts {
+    int mode;                     // GGML_ROPE_TYPE_* of the indexer's heads
+    bool rope_last;               // their last n_rot dims turn instead of the first
+    float eps;                    // of the key's LayerNorm
+};
+struct ggml_tensor *blk_mla_select(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct mla_index_opts *o);
 
 // ---- mla.c --------------------------------------------------------------------------------------------------------
 struct mla_opts {

@@ -28,3 +28,9 @@ void blk_select3(struct graph *g, int il, struct ggml_tensor **a, struct ggml_te
 void blk_select(struct graph *g, int il, struct ggml_tensor **a, struct ggml_tensor **b) {
     blk_select3(g, il, a, b, NULL);
 }
+
+struct ggml_tensor *blk_deep_slice(struct graph *g, int i) {
+    struct ggml_tensor *e = in_embd(g);
+    const int64_t n = g->hp->n_embd;
+    return ggml_cont(g->ctx, ggml_view_2d(g->ctx, e, n, e->ne[1], e->nb[1], (size_t) i * (size_t) n * sizeof(float)));
+}

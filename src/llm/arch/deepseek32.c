@@ -1,0 +1,74 @@
+// deepseek32: DeepSeek-V3.2: latent attention over the positions that an indexer chooses.
+#include "arch/arch.h"
+
+#include <math.h>
+
+static const struct arch_key keys[] = {
+    K_RMS,
+    K_LEAD,
+    {"attention.q_lora_rank", HP_n_lora_q, REQ, 0},
+    {"attention.kv_lora_rank", HP_n_lora_kv, REQ, 0},
+    {"attention.key_length_mla", HP_n_head_k_mla, REQ, 0},
+    {"attention.value_length_mla", HP_n_head_v_mla, REQ, 0},
+    K_FX(REQ),
+    K_NSH(REQ),
+    K_WSCALE,
+    K_WNORM,
+    K_GATING(REQ),
+    {"rope.scaling.yarn_log_multiplier", HP_rope_yarn_log_mul, "0", 0},
+    {"attention.indexer.head_count", HP_idx_head, REQ, 0},
+    {"attention.indexer.key_length", HP_idx_dim, REQ, 0},
+    {"attention.indexer.top_k", HP_idx_top_k, REQ, 0},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct arch_tensor tensors[] = {
+    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_NORM(attn_norm),
+    {SLOT_attn_q_a, "E,ql", 0, "ql>0", 0, 0, 0}, {SLOT_attn_q_a_norm, "ql", 0, "ql>0", 0, 0, 0},
+    {SLOT_attn_q_b, "ql,H*kd", 0, 0, 0, 0, 0},
+    {SLOT_attn_kv_a_mqa, "E,r+R", 0, 0, 0, 0, 0}, {SLOT_attn_kv_a_norm, "r", 0, 0, 0, 0, 0},
+    {SLOT_attn_k_b, "kd-R,r,H", 0, 0, 0, 0, 0}, {SLOT_attn_v_b, "r,vd,H", 0, 0, 0, 0, 0},
+    {SLOT_attn_output, "H*vd,E", T_SCALE, 0, 0, 0, 0},
+    {SLOT_idx_q_b, "ql,ni*di", 0, 0, 0, 0, 0}, {SLOT_idx_k, "E,di", 0, 0, 0, 0, 0}, {SLOT_idx_k_norm, "di", T_BIAS, 0, 0, 0, 0}, {SLOT_idx_proj, "E,ni", 0, 0, 0, 0, 0},
+    T_NORM(ffn_norm),
+    T_FFN_ANY(T_SCALE, "i<lead"),
+    T_ROUTER("i>=lead"), T_EXP_PROBS_B(T_OPT, "i>=lead"), T_EXPERTS("Fx", T_SCALE, "i>=lead"),
+    T_SHEXP("Fx*nsh", T_SCALE, "i>=lead"),
+    {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+};
+
+static enum err setup(struct hparams *hp, const struct model_build *b) {
+    TRY(arch_require(hp->n_head_k_mla > hp->n_rot[0] && hp->n_head_v_mla > 0 && hp->n_head_kv[0] == 1, b, "its latent attention must be in the absorbed form"));
+    TRY(arch_require(hp->idx_dim >= hp->n_rot[0], b, "the indexer's keys must hold the rotary part"));
+    const float q = 10.0f * hp->rope_yarn_log_mul, lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f;
+    const bool yarn = hp->rope_scaling == LLAMA_ROPE_SCALING_TYPE_YARN;
+    const float m = hp->rope_attn_factor * (1.0f + lf) / (yarn ? 1.0f + q * lf : 1.0f), mu = m * (1.0f + q * lf);
+    if (yarn && q != 0) hp->rope_mag_div = 1.0f + q * lf;
+    hp->f_attn_scale = mu * mu / sqrtf((float) hp->n_head_k_mla);
+    return ERR_OK;
+}
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    struct ggml_tensor *n = blk_norm(g, x, &l->attn_norm, NORM_RMS);
+    struct mla_opts o = {.scale = g->hp->f_attn_scale};
+    o.keep = blk_mla_select(g, l, n, il, &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NEOX, .eps = 1e-6f});
+    struct ggml_tensor *cur = blk_mla(g, l, n, il, &o);
+    blk_select(g, il, &cur, &x);
+    x = ggml_add(g->ctx, cur, x);
+    cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
+    return ggml_add(g->ctx, blk_network(g, l, cur, il, &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}), x);
+}
+
+const struct arch arch_deepseek32 = {
+    .name = "deepseek32",
+    .rope = LLAMA_ROPE_TYPE_NORM,
+    .cache_k = "r+R",
+    .cache_v = "0",
+    .cache_x = "di",
+    .nodes = 160,
+    .keys = keys,
+    .tensors = tensors,
+    .setup = setup,
+    .layer = layer,
+};
