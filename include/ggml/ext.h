@@ -28,6 +28,12 @@ GGML_API int ggml_error_set(int code, const char *fmt, ...) GGML_ATTRIBUTE_FORMA
 // True for the error tensor that builders return when they were misused (see docs/design.md, rule 4).
 GGML_API bool ggml_is_error(const struct ggml_tensor *tensor);
 
+// Checks a graph whose tensors were not all made by this library's builders, or were written to since: every node must be what
+// its operation makes of its sources and parameters, every view must lie inside its tensor. Computing relies on that and does not
+// look again. False: the sentence says what is wrong with which node.
+struct ggml_cgraph;
+GGML_API bool ggml_graph_verify(const struct ggml_cgraph *cgraph);
+
 // Send one line to the log sink (ggml_log_set). fmt should end in \n.
 GGML_API void ggml_log_write(enum ggml_log_level level, const char *fmt, ...) GGML_ATTRIBUTE_FORMAT(2, 3);
 

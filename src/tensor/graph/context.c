@@ -14,9 +14,9 @@ struct ggml_context *ggml_init(struct ggml_init_params params) {
     if (params.mem_size == 0) params.mem_size = GGML_MEM_ALIGN;
     const bool owned = params.mem_buffer == NULL;
     // Memory of the caller's keeps its size; a block of our own is rounded up so that its end is aligned too.
-    const size_t size = owned && params.mem_size <= SIZE_MAX - 64 ? GGML_PAD(params.mem_size, 64) : params.mem_size;
+    const size_t size = owned && params.mem_size <= PTRDIFF_MAX - 64 ? GGML_PAD(params.mem_size, 64) : params.mem_size;
     void *block = params.mem_buffer;
-    if (owned && (size < params.mem_size || posix_memalign(&block, 64, size) != 0)) {
+    if (owned && (size > PTRDIFF_MAX || posix_memalign(&block, 64, size) != 0)) {
         (void) err_set(ERR_NOMEM, "ggml_init: cannot allocate %zu bytes; make the context smaller or free memory",
                        params.mem_size);
         free(ctx);

@@ -44,3 +44,5 @@ enum err graph_verify(const struct ggml_cgraph *g) {
     }
     return ERR_OK;
 }
+
+bool ggml_graph_verify(const struct ggml_cgraph *cgraph) { return graph_verify(cgraph) == ERR_OK; }

@@ -127,8 +127,10 @@ static void test_verify(void **state) {
     struct ggml_cgraph *g = ggml_new_graph(c);
     ggml_build_forward_expand(g, t);
     assert_int_equal(graph_verify(g), ERR_OK);
+    assert_true(ggml_graph_verify(g));
     const struct ggml_tensor good = *t;
     t->ne[1]++;
+    assert_false(ggml_graph_verify(g));
     assert_int_equal(graph_verify(g), ERR_INVALID);
     *t = good;
     t->view_offs = 1000;

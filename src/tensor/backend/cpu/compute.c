@@ -91,6 +91,9 @@ static void give_team(struct team *t) {
     if (!atomic_compare_exchange_strong(&global.default_team, &none, t)) team_free(t);
 }
 
+// At the end of the process, and before the library is unloaded: a thread must not outlive its code. A team in use is not here.
+static __attribute__((destructor)) void end_default_team(void) { team_free(atomic_exchange(&global.default_team, NULL)); }
+
 // More threads than processors only get into each other's way: the one that others wait for is not running. A pool of the
 // caller's is taken as it is, and tests ask for the crowd, to have as many shares of the work as they say.
 static int useful_threads(int n) {
