@@ -57,7 +57,8 @@ GGML_API struct gguf_context *gguf_init_from_file(const char *fname, struct gguf
 // size bytes at data, which may go afterwards. The buffer may end with the metadata unless data is asked for.
 GGML_API struct gguf_context *gguf_init_from_buffer(const void *data, size_t size, struct gguf_init_params params);
 // max_chunk_read: most bytes per call, 0: any. max_expected_size: bytes the file has at most, 0: unknown.
-GGML_API struct gguf_context *gguf_init_from_callback(gguf_reader_callback_t callback, void *userdata, size_t max_chunk_read, uint64_t max_expected_size, struct gguf_init_params params);
+GGML_API struct gguf_context *gguf_init_from_callback(gguf_reader_callback_t callback, void *userdata, size_t max_chunk_read,
+                                                      uint64_t max_expected_size, struct gguf_init_params params);
 // NULL is fine. Frees everything that the getters returned; not the ggml context of gguf_init_params.
 GGML_API void gguf_free(struct gguf_context *ctx);
 

@@ -11,17 +11,19 @@ extern "C" {
 // llama_tokenize for a text in parts, of which only some may hold control tokens: what a user or a tool wrote stays plain
 // text, even if it spells a control token. The tokens are those of the whole text.
 // text: the parts end to end; lens [n_parts] bytes; parse_special [n_parts]. Result as of llama_tokenize.
-LLAMA_API int32_t llama_tokenize_parts(const struct llama_vocab *vocab, const char *text, const size_t *lens, const bool *parse_special,
-                                       size_t n_parts, llama_token *tokens, int32_t n_tokens_max, bool add_special);
+LLAMA_API int32_t llama_tokenize_parts(const struct llama_vocab *vocab, const char *text, const size_t *lens,
+                                       const bool *parse_special, size_t n_parts, llama_token *tokens, int32_t n_tokens_max,
+                                       bool add_special);
 // The tokens of a conversation in the format of llama_chat_apply_template, where only the format's own text becomes control
 // tokens. BOS is added as the vocabulary says. Errors: INT32_MIN (unknown template, messages without role or content).
-LLAMA_API int32_t llama_chat_tokenize(const struct llama_vocab *vocab, const char *tmpl, const struct llama_chat_message *chat,
-                                      size_t n_msg, bool add_ass, llama_token *tokens, int32_t n_tokens_max);
+LLAMA_API int32_t llama_chat_tokenize(const struct llama_vocab *vocab, const char *tmpl,
+                                      const struct llama_chat_message *chat, size_t n_msg, bool add_ass, llama_token *tokens,
+                                      int32_t n_tokens_max);
 
 // ---- converting checkpoints ----------------------------------------------------------------------------------------
 struct llama_convert_params {
-    enum ggml_type type;                // of the matrices: F32, F16, BF16 or Q8_0; norms and small tensors stay F32
-    const char *name;                   // general.name; NULL: the checkpoint's folder
+    enum ggml_type type;                        // of the matrices: F32, F16, BF16 or Q8_0; norms and small tensors stay F32
+    const char *name;                           // general.name; NULL: the checkpoint's folder
     llama_progress_callback progress_callback;  // 0 .. 1; false cancels. May be NULL
     void *progress_callback_user_data;
 };
@@ -42,20 +44,22 @@ struct llama_quantize_report {
 
 // llama_model_quantize with progress (0 .. 1; false cancels; called on the caller's thread) and the sizes, which are exact in a dry run
 // too. progress and report may be NULL. 0, else a code after a sentence at ggml_last_error(); the input is never changed.
-LLAMA_API uint32_t llama_model_quantize_report(const char *fname_inp, const char *fname_out, const struct llama_model_quantize_params *params,
-                                               llama_progress_callback progress, void *progress_data, struct llama_quantize_report *report);
+LLAMA_API uint32_t llama_model_quantize_report(const char *fname_inp, const char *fname_out,
+                                               const struct llama_model_quantize_params *params,
+                                               llama_progress_callback progress, void *progress_data,
+                                               struct llama_quantize_report *report);
 
 // ---- memory ------------------------------------------------------------------------------------------------------------
 // Bytes on one device, by what they are for.
 struct llama_device_bytes {
-    const char *name;        // the device's; valid for the life of the process
-    size_t weights_mapped;   // used in the file's own pages
-    size_t weights_copied;   // read into buffers
-    size_t kv, recurrent;    // caches of keys and values; recurrent states
-    size_t compute;          // inputs and intermediates
-    size_t outputs;          // logits and embeddings: address space reserved, resident as rows are used
-    size_t work;             // scratch of operations
-    size_t graph;            // nodes of the graph
+    const char *name;       // the device's; valid for the life of the process
+    size_t weights_mapped;  // used in the file's own pages
+    size_t weights_copied;  // read into buffers
+    size_t kv, recurrent;   // caches of keys and values; recurrent states
+    size_t compute;         // inputs and intermediates
+    size_t outputs;         // logits and embeddings: address space reserved, resident as rows are used
+    size_t work;            // scratch of operations
+    size_t graph;           // nodes of the graph
 };
 
 // Of a context that exists, model included: one entry per device, the CPU last. Returns how many devices there are; writes at most
@@ -64,8 +68,8 @@ LLAMA_API int32_t llama_context_bytes(const struct llama_context *ctx, struct ll
 
 // The same before anything is loaded: reads the header alone, allocates none of it. Returns -1 after a sentence at
 // ggml_last_error() when model or parameters are impossible.
-LLAMA_API int32_t llama_plan_bytes(const char *path_model, struct llama_model_params mparams, struct llama_context_params cparams,
-                                   struct llama_device_bytes *out, int32_t n_max);
+LLAMA_API int32_t llama_plan_bytes(const char *path_model, struct llama_model_params mparams,
+                                   struct llama_context_params cparams, struct llama_device_bytes *out, int32_t n_max);
 
 #ifdef __cplusplus
 }

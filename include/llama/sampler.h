@@ -82,23 +82,35 @@ LLAMA_API struct llama_sampler *llama_sampler_init_temp(float t);
 // t - delta .. t + delta by how unsure the model is, to the power of exponent. delta <= 0: as temp.
 LLAMA_API struct llama_sampler *llama_sampler_init_temp_ext(float t, float delta, float exponent);
 // Adds a bias to each listed token; several for one token add up, -INFINITY bans. logit_bias [n_logit_bias] is copied.
-LLAMA_API struct llama_sampler *llama_sampler_init_logit_bias(int32_t n_vocab, int32_t n_logit_bias, const llama_logit_bias *logit_bias);
+LLAMA_API struct llama_sampler *llama_sampler_init_logit_bias(int32_t n_vocab, int32_t n_logit_bias,
+                                                              const llama_logit_bias *logit_bias);
 // For tokens among the last penalty_last_n accepted (0: off; below 0: all of them): divided by penalty_repeat (multiplied if
 // negative), minus penalty_freq per occurrence, minus penalty_present. Negative penalties make repeats more likely.
-LLAMA_API struct llama_sampler *llama_sampler_init_penalties(int32_t n_vocab, int32_t penalty_last_n, float penalty_repeat, float penalty_freq, float penalty_present);
+LLAMA_API struct llama_sampler *llama_sampler_init_penalties(int32_t n_vocab, int32_t penalty_last_n, float penalty_repeat,
+                                                             float penalty_freq, float penalty_present);
 // Tokens that would go on repeating a sequence of n >= dry_allowed_length tokens of the last dry_penalty_last_n (below 0: 65,536) lose
 // dry_multiplier * dry_base ^ (n - dry_allowed_length). No sequence reaches over one of seq_breakers [num_breakers], copied.
-LLAMA_API struct llama_sampler *llama_sampler_init_dry(const struct llama_vocab *vocab, float dry_multiplier, float dry_base, int32_t dry_allowed_length, int32_t dry_penalty_last_n, const char **seq_breakers, size_t num_breakers);
+LLAMA_API struct llama_sampler *llama_sampler_init_dry(const struct llama_vocab *vocab, float dry_multiplier, float dry_base,
+                                                       int32_t dry_allowed_length, int32_t dry_penalty_last_n,
+                                                       const char **seq_breakers, size_t num_breakers);
 
 // ---- grammars: tokens that don't fit become -inf; those that end a generation fit where the text is whole. What GBNF can say
 // stands at the top of src/llm/grammar/parse.c.
 
 // grammar_str empty or NULL: everything passes. grammar_root NULL: "root". Errors: NULL with line and column of the mistake.
-LLAMA_API struct llama_sampler *llama_sampler_init_grammar(const struct llama_vocab *vocab, const char *grammar_str, const char *grammar_root);
-GGML_DEPRECATED(LLAMA_API struct llama_sampler *llama_sampler_init_grammar_lazy(const struct llama_vocab *vocab, const char *grammar_str, const char *grammar_root, const char **trigger_words, size_t num_trigger_words, const llama_token *trigger_tokens, size_t num_trigger_tokens), "use the newer call");
+LLAMA_API struct llama_sampler *llama_sampler_init_grammar(const struct llama_vocab *vocab, const char *grammar_str,
+                                                           const char *grammar_root);
+GGML_DEPRECATED(LLAMA_API struct llama_sampler *llama_sampler_init_grammar_lazy(
+                    const struct llama_vocab *vocab, const char *grammar_str, const char *grammar_root,
+                    const char **trigger_words, size_t num_trigger_words, const llama_token *trigger_tokens,
+                    size_t num_trigger_tokens),
+                "use the newer call");
 // Everything passes until a trigger: one of trigger_tokens, with which the grammar begins, or a pattern (PCRE2 syntax) that matches the
 // whole text so far, with whose first group (or all of it) the grammar begins. All lists are copied.
-LLAMA_API struct llama_sampler *llama_sampler_init_grammar_lazy_patterns(const struct llama_vocab *vocab, const char *grammar_str, const char *grammar_root, const char **trigger_patterns, size_t num_trigger_patterns, const llama_token *trigger_tokens, size_t num_trigger_tokens);
+LLAMA_API struct llama_sampler *
+llama_sampler_init_grammar_lazy_patterns(const struct llama_vocab *vocab, const char *grammar_str, const char *grammar_root,
+                                         const char **trigger_patterns, size_t num_trigger_patterns,
+                                         const llama_token *trigger_tokens, size_t num_trigger_tokens);
 
 // ---- use
 

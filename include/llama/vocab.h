@@ -50,11 +50,15 @@ LLAMA_API llama_token llama_vocab_fim_sep(const struct llama_vocab *vocab);
 
 // ---- older names of the above
 
-GGML_DEPRECATED(LLAMA_API const char *llama_token_get_text(const struct llama_vocab *vocab, llama_token token), "use the newer call");
-GGML_DEPRECATED(LLAMA_API float llama_token_get_score(const struct llama_vocab *vocab, llama_token token), "use the newer call");
-GGML_DEPRECATED(LLAMA_API enum llama_token_attr llama_token_get_attr(const struct llama_vocab *vocab, llama_token token), "use the newer call");
+GGML_DEPRECATED(LLAMA_API const char *llama_token_get_text(const struct llama_vocab *vocab, llama_token token),
+                "use the newer call");
+GGML_DEPRECATED(LLAMA_API float llama_token_get_score(const struct llama_vocab *vocab, llama_token token),
+                "use the newer call");
+GGML_DEPRECATED(LLAMA_API enum llama_token_attr llama_token_get_attr(const struct llama_vocab *vocab, llama_token token),
+                "use the newer call");
 GGML_DEPRECATED(LLAMA_API bool llama_token_is_eog(const struct llama_vocab *vocab, llama_token token), "use the newer call");
-GGML_DEPRECATED(LLAMA_API bool llama_token_is_control(const struct llama_vocab *vocab, llama_token token), "use the newer call");
+GGML_DEPRECATED(LLAMA_API bool llama_token_is_control(const struct llama_vocab *vocab, llama_token token),
+                "use the newer call");
 GGML_DEPRECATED(LLAMA_API llama_token llama_token_bos(const struct llama_vocab *vocab), "use the newer call");
 GGML_DEPRECATED(LLAMA_API llama_token llama_token_eos(const struct llama_vocab *vocab), "use the newer call");
 GGML_DEPRECATED(LLAMA_API llama_token llama_token_eot(const struct llama_vocab *vocab), "use the newer call");
@@ -82,16 +86,19 @@ GGML_DEPRECATED(LLAMA_API llama_token llama_vocab_cls(const struct llama_vocab *
 // Broken UTF-8 is kept: byte-level vocabularies give its bytes, the others byte tokens or <unk>. Time is linear in the text.
 // Returns the number of tokens, or if there are more than n_tokens_max its negative (nothing is written then).
 // Errors: INT32_MIN (no vocabulary, negative length, NULL text, a number that an int32_t can't hold, no memory).
-LLAMA_API int32_t llama_tokenize(const struct llama_vocab *vocab, const char *text, int32_t text_len, llama_token *tokens, int32_t n_tokens_max, bool add_special, bool parse_special);
+LLAMA_API int32_t llama_tokenize(const struct llama_vocab *vocab, const char *text, int32_t text_len, llama_token *tokens,
+                                 int32_t n_tokens_max, bool add_special, bool parse_special);
 // The bytes of one token into buf [length], without a terminator. lstrip: spaces to leave out at its start, at most.
 // special: control tokens give their text instead of nothing. Bytes of one character may be spread over tokens.
 // Returns the number of bytes, or if length is less its negative (nothing is written then). Errors (no such token): 0.
-LLAMA_API int32_t llama_token_to_piece(const struct llama_vocab *vocab, llama_token token, char *buf, int32_t length, int32_t lstrip, bool special);
+LLAMA_API int32_t llama_token_to_piece(const struct llama_vocab *vocab, llama_token token, char *buf, int32_t length,
+                                       int32_t lstrip, bool special);
 // The text of tokens [n_tokens] into text [text_len_max], without a terminator. The space that the vocabulary puts in front of a text
 // is taken off again; vocabularies that clean spaces lose those before . , ! ? and contractions.
 // remove_special: leave out a BOS in front and an EOS at the end, if the vocabulary adds them. unparse_special: control tokens give
 // their text. Returns the number of bytes, or if text_len_max is less its negative. Errors: ids that don't exist give nothing.
-LLAMA_API int32_t llama_detokenize(const struct llama_vocab *vocab, const llama_token *tokens, int32_t n_tokens, char *text, int32_t text_len_max, bool remove_special, bool unparse_special);
+LLAMA_API int32_t llama_detokenize(const struct llama_vocab *vocab, const llama_token *tokens, int32_t n_tokens, char *text,
+                                   int32_t text_len_max, bool remove_special, bool unparse_special);
 
 // ---- chat formats
 
@@ -100,7 +107,8 @@ LLAMA_API int32_t llama_detokenize(const struct llama_vocab *vocab, const llama_
 // model for its turn. At most length bytes are written to buf, and a terminator if there is room.
 // Returns the size of the whole text, which may be more than length. Errors: -1 (unknown template, no role or content).
 // llama_chat_tokenize (llama/ext.h) keeps control tokens out of what users wrote.
-LLAMA_API int32_t llama_chat_apply_template(const char *tmpl, const struct llama_chat_message *chat, size_t n_msg, bool add_ass, char *buf, int32_t length);
+LLAMA_API int32_t llama_chat_apply_template(const char *tmpl, const struct llama_chat_message *chat, size_t n_msg,
+                                            bool add_ass, char *buf, int32_t length);
 // Up to len names of formats into output (may be NULL). Returns how many there are. Owner: library.
 LLAMA_API int32_t llama_chat_builtin_templates(const char **output, size_t len);
 

@@ -13,7 +13,7 @@ typedef void (*fuzz_put)(void *to, const void *data, size_t size);
 void fuzz_seeds(fuzz_put put, void *to);
 
 // A broken promise: stops where it is seen, whatever the build.
-#define FUZZ_CHECK(x) \
-    do {              \
-        if (!(x)) abort(); \
+#define FUZZ_CHECK(x)                                                                                                       \
+    do {                                                                                                                    \
+        if (!(x)) abort();                                                                                                  \
     } while (0)

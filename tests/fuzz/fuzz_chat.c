@@ -43,6 +43,7 @@ void fuzz_seeds(fuzz_put put, void *to) {
         memcpy(buf + len, talk, sizeof talk - 1);
         put(to, buf, len + sizeof talk - 1);
     }
-    static const char jinja[] = "{% for m in messages %}{{'<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>'}}{% endfor %}\0user\0Hi";
+    static const char jinja[] =
+        "{% for m in messages %}{{'<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>'}}{% endfor %}\0user\0Hi";
     put(to, jinja, sizeof jinja - 1);
 }

@@ -22,7 +22,8 @@ static void match(struct grammar *g, const char *text, size_t len) {
     FUZZ_CHECK(mask);
     uint8_t bits[64];
     memcpy(bits, mask, (size_t) llama_vocab_n_tokens(vocab()) / 8 + 1);
-    for (llama_token t = 0; t < llama_vocab_n_tokens(vocab()); t++) FUZZ_CHECK(matcher_allows(m, t) == (bits[t >> 3] >> (t & 7) & 1));
+    for (llama_token t = 0; t < llama_vocab_n_tokens(vocab()); t++)
+        FUZZ_CHECK(matcher_allows(m, t) == (bits[t >> 3] >> (t & 7) & 1));
     FUZZ_CHECK(matcher_clone(&copy, m) == ERR_OK);
     FUZZ_CHECK(matcher_done(copy) == matcher_done(m));
     for (llama_token t = 0; t < 4; t++) {
@@ -57,8 +58,10 @@ void fuzz_seeds(fuzz_put put, void *to) {
     static const char *const seeds[][2] = {
         {"root ::= \"yes\" | \"no\" # comment\n", "ye"},
         {"root ::= (a | [^\\\"x-z\\u00e9]{2,5})* \"!\"?\na ::= \"b\" a | \"\"\n", "bbab"},
-        {"root ::= object\nobject ::= \"{\" ws (string \":\" ws value (\",\" ws string \":\" ws value)*)? \"}\"\nvalue ::= object | string | [0-9]+\n"
-         "string ::= \"\\\"\" [^\"\\\\]* \"\\\"\" ws\nws ::= [ \\t\\n]*\n", "{\"a\": {\"b\": 12"},
+        {"root ::= object\nobject ::= \"{\" ws (string \":\" ws value (\",\" ws string \":\" ws value)*)? \"}\"\nvalue ::= "
+         "object | string | [0-9]+\n"
+         "string ::= \"\\\"\" [^\"\\\\]* \"\\\"\" ws\nws ::= [ \\t\\n]*\n",
+         "{\"a\": {\"b\": 12"},
         {"root ::= <[256]> !<tool>{0,3} . [\\U0001F600-\\U0001F64F]+", "x"},
         {"root ::= (((\"a\"?)*)+){1,3} \"\\x41\\n\"\r\n", "aaa"},
     };

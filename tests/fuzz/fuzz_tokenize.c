@@ -41,7 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         FUZZ_CHECK(at == (size_t) len);
     }
     size_t half = (size_t) len / 2;
-    llama_tokenize_parts(v, text, (size_t[]){half, (size_t) len - half}, (bool[]){flags & 16, flags & 32}, 2, t, n, flags & 1);
+    llama_tokenize_parts(v, text, (size_t[]){half, (size_t) len - half}, (bool[]){flags & 16, flags & 32}, 2, t, n,
+                         flags & 1);
     free(back);
     free(t);
     ggml_clear_error();
@@ -50,8 +51,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 void fuzz_seeds(fuzz_put put, void *to) {
     static const char *const texts[] = {
-        "Hello, y'all! How are you 😁 ?我想在apple工作1314151天～", "   \n\n \t\r\n 12345678 x=1;\n", "don't I'M We'Ve <|im_start|>user\n<tool></s>",
-        "\xff\xe4\xb8\x80\xc0\x80\xed\xa0\x80 the abc", "<sentinel:12>IMGIMGABZ    ", "ÄÖÜ ﬁ ½ 한국어 ひらがな e\xcc\x81 \xe2\x96\x81",
+        "Hello, y'all! How are you 😁 ?我想在apple工作1314151天～",
+        "   \n\n \t\r\n 12345678 x=1;\n",
+        "don't I'M We'Ve <|im_start|>user\n<tool></s>",
+        "\xff\xe4\xb8\x80\xc0\x80\xed\xa0\x80 the abc",
+        "<sentinel:12>IMGIMGABZ    ",
+        "ÄÖÜ ﬁ ½ 한국어 ひらがな e\xcc\x81 \xe2\x96\x81",
     };
     for (int k = 0; k < FUZZ_N_VOCAB; k++) {
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

@@ -4,8 +4,9 @@
 #include "fuzz.h"
 #include "gguf.h"
 
-static const char *const fuzz_pres[] = {"gpt-2", "llama-bpe", "qwen2", "smollm", "deepseek-llm", "deepseek-v3", "gpt-4o", "tekken",
-                                        "kimi-k2", "afmoe", "superbpe", "tiny_aya", "exaone-moe", "chameleon", "jais-2", "bloom"};
+static const char *const fuzz_pres[] = {"gpt-2",      "llama-bpe", "qwen2",   "smollm", "deepseek-llm", "deepseek-v3",
+                                        "gpt-4o",     "tekken",    "kimi-k2", "afmoe",  "superbpe",     "tiny_aya",
+                                        "exaone-moe", "chameleon", "jais-2",  "bloom"};
 enum { FUZZ_N_BPE = sizeof fuzz_pres / sizeof *fuzz_pres, FUZZ_N_VOCAB = FUZZ_N_BPE + 6 };
 
 static inline void fuzz_bytes(const char **tokens, char text[256][8]) {
@@ -20,8 +21,29 @@ static inline void fuzz_bytes(const char **tokens, char text[256][8]) {
 
 static inline struct gguf_context *fuzz_vocab(int kind) {
     static const char *const models[] = {"llama", "t5", "bert", "rwkv", "plamo2", "gemma4"};
-    static const char *const words[] = {"\xe2\x96\x81", "\xe2\x96\x81the", "the", "t", "h", "e", "he", "th", "\xe2\x96\x81t", "ab", "a", "b", "abc", "c",
-                                        "\xe4\xb8\xad", "!", "!!", "\\n", "\\xe4", "x y", "\xe2\x96\x81\xe2\x96\x81", " ", "\n"};
+    static const char *const words[] = {"\xe2\x96\x81",
+                                        "\xe2\x96\x81the",
+                                        "the",
+                                        "t",
+                                        "h",
+                                        "e",
+                                        "he",
+                                        "th",
+                                        "\xe2\x96\x81t",
+                                        "ab",
+                                        "a",
+                                        "b",
+                                        "abc",
+                                        "c",
+                                        "\xe4\xb8\xad",
+                                        "!",
+                                        "!!",
+                                        "\\n",
+                                        "\\xe4",
+                                        "x y",
+                                        "\xe2\x96\x81\xe2\x96\x81",
+                                        " ",
+                                        "\n"};
     struct gguf_context *g = gguf_init_empty();
     const char *tokens[600];
     int32_t types[600], n = 0;
@@ -57,7 +79,8 @@ static inline struct gguf_context *fuzz_vocab(int kind) {
     gguf_set_arr_str(g, "tokenizer.ggml.tokens", tokens, (size_t) n);
     gguf_set_arr_data(g, "tokenizer.ggml.token_type", GGUF_TYPE_INT32, types, (size_t) n);
     gguf_set_arr_data(g, "tokenizer.ggml.scores", GGUF_TYPE_FLOAT32, scores, (size_t) n);
-    gguf_set_arr_str(g, "tokenizer.ggml.merges", (const char *[]){"t h", "th e", "a b", "ab c", "\xe2\x96\x81 t", "\xc4\xa0 t"}, 6);
+    gguf_set_arr_str(g, "tokenizer.ggml.merges",
+                     (const char *[]){"t h", "th e", "a b", "ab c", "\xe2\x96\x81 t", "\xc4\xa0 t"}, 6);
     gguf_set_val_u32(g, "tokenizer.ggml.bos_token_id", 1);
     gguf_set_val_bool(g, "tokenizer.ggml.add_bos_token", kind % 2);
     return g;

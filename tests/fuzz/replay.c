@@ -50,26 +50,33 @@ static void run(const uint8_t *p, size_t n) {
 }
 
 static size_t mutate(uint8_t *p, size_t n, size_t cap, const struct seeds *s) {
-    static const uint64_t odd[] = {0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000u, 0xffffffffu, INT64_MAX, UINT64_MAX};
+    static const uint64_t odd[] = {0,      1,          0x7f,        0x80,        0xff,      0x7fff,
+                                   0xffff, 0x7fffffff, 0x80000000u, 0xffffffffu, INT64_MAX, UINT64_MAX};
     for (uint32_t k = 1 + rnd(4); k > 0; k--) {
         size_t at = rnd(n), len = 1 + rnd(8);
         switch (rnd(6)) {
-        case 0: if (n) p[at] ^= (uint8_t) (1u << rnd(8)); break;
-        case 1: if (n) p[at] = (uint8_t) rnd(256); break;
-        case 2: if (at + 8 <= n) memcpy(p + at, &odd[rnd(sizeof odd / sizeof *odd)], 1u << rnd(4)); break;
-        case 3: n = at; break;
-        case 4:
-            if (n + len > cap || at >= n) break;
-            memmove(p + at + len, p + at, n - at);
-            n += len;
-            break;
-        default: {
-            const struct seed *o = &s->list[rnd(s->n)];
-            size_t from = rnd(o->n), m = o->n - from < 32 ? o->n - from : 32;
-            if (m == 0 || at + m > cap) break;
-            memcpy(p + at, o->p + from, m);
-            if (at + m > n) n = at + m;
-        }
+            case 0:
+                if (n) p[at] ^= (uint8_t) (1u << rnd(8));
+                break;
+            case 1:
+                if (n) p[at] = (uint8_t) rnd(256);
+                break;
+            case 2:
+                if (at + 8 <= n) memcpy(p + at, &odd[rnd(sizeof odd / sizeof *odd)], 1u << rnd(4));
+                break;
+            case 3: n = at; break;
+            case 4:
+                if (n + len > cap || at >= n) break;
+                memmove(p + at + len, p + at, n - at);
+                n += len;
+                break;
+            default: {
+                const struct seed *o = &s->list[rnd(s->n)];
+                size_t from = rnd(o->n), m = o->n - from < 32 ? o->n - from : 32;
+                if (m == 0 || at + m > cap) break;
+                memcpy(p + at, o->p + from, m);
+                if (at + m > n) n = at + m;
+            }
         }
     }
     return n;

@@ -58,7 +58,8 @@ static inline void put_array(struct bytes *b, const char *key, uint32_t type, ui
     put_u32(b, type);
     put_u64(b, n);
 }
-static inline void put_tensor(struct bytes *b, const char *name, uint32_t n_dims, const uint64_t *ne, uint32_t type, uint64_t offset) {
+static inline void put_tensor(struct bytes *b, const char *name, uint32_t n_dims, const uint64_t *ne, uint32_t type,
+                              uint64_t offset) {
     put_str(b, name);
     put_u32(b, n_dims);
     for (uint32_t i = 0; i < n_dims; i++) put_u64(b, ne[i]);

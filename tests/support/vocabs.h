@@ -8,8 +8,8 @@
 struct vocab_spec {
     const char *model, *pre;
     const char **tokens;
-    const int32_t *types;   // NULL: all normal
-    const float *scores;    // NULL: none
+    const int32_t *types;  // NULL: all normal
+    const float *scores;   // NULL: none
     size_t n;
     const char **merges;
     size_t n_merge;
@@ -38,7 +38,8 @@ static inline struct llama_vocab *vocab_must(const struct vocab_spec *s) {
 }
 
 // Asserts the ids of a text.
-static inline void expect_ids(const struct llama_vocab *v, const char *text, bool add, bool parse, const llama_token *want, int n) {
+static inline void expect_ids(const struct llama_vocab *v, const char *text, bool add, bool parse, const llama_token *want,
+                              int n) {
     llama_token got[512];
     int32_t k = llama_tokenize(v, text, (int32_t) strlen(text), got, 512, add, parse);
     if (k != n || (n && memcmp(got, want, (size_t) n * sizeof *got) != 0)) {
@@ -53,11 +54,12 @@ static inline void expect_ids(const struct llama_vocab *v, const char *text, boo
 #define NO_IDS NULL, 0
 
 // A vocabulary over plain bytes, in GPT-2's spelling, followed by the given texts as control tokens.
-static inline struct llama_vocab *vocab_of_bytes(const char *pre, const char **special, size_t n_special, void (*more)(struct gguf_context *)) {
+static inline struct llama_vocab *vocab_of_bytes(const char *pre, const char **special, size_t n_special,
+                                                 void (*more)(struct gguf_context *)) {
     size_t n = 256 + n_special;
     const char **tokens = calloc(n, sizeof *tokens);
     int32_t *types = calloc(n, sizeof *types);
-    char (*text)[4] = calloc(256, 4);
+    char(*text)[4] = calloc(256, 4);
     assert_non_null(tokens);
     assert_non_null(types);
     assert_non_null(text);
@@ -78,7 +80,8 @@ static inline struct llama_vocab *vocab_of_bytes(const char *pre, const char **s
         types[256 + i] = LLAMA_TOKEN_TYPE_CONTROL;
     }
     const char *merges[] = {"a b", "ab c"};
-    struct vocab_spec s = {.model = "gpt2", .pre = pre, .tokens = tokens, .types = types, .n = n, .merges = merges, .n_merge = 2, .more = more};
+    struct vocab_spec s = {
+        .model = "gpt2", .pre = pre, .tokens = tokens, .types = types, .n = n, .merges = merges, .n_merge = 2, .more = more};
     struct llama_vocab *v = vocab_must(&s);
     free(tokens);
     free(types);

@@ -48,7 +48,8 @@ static const struct chat_turn *turn_of(const struct chat_format *f, const char *
     return turn_of(f, "user");
 }
 
-static void write_turn(const struct chat_format *f, struct chat_out *o, const llama_chat_message *m, const llama_chat_message *system) {
+static void write_turn(const struct chat_format *f, struct chat_out *o, const llama_chat_message *m,
+                       const llama_chat_message *system) {
     const struct chat_turn *t = turn_of(f, m->role);
     chat_put(o, t->before);
     if (!t->role) chat_put(o, m->role);
@@ -61,7 +62,8 @@ static void write_turn(const struct chat_format *f, struct chat_out *o, const ll
     chat_put(o, t->after);
 }
 
-static void write_turns(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n, bool ask) {
+static void write_turns(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n,
+                        bool ask) {
     const llama_chat_message *system = NULL;  // waits for the next user turn
     chat_put(o, f->start);
     for (size_t i = 0; i < n; i++) {
@@ -107,8 +109,8 @@ static const struct chat_format *must_find(const char *tmpl) {
     return f;
 }
 
-int32_t llama_chat_apply_template(const char *tmpl, const struct llama_chat_message *chat, size_t n_msg, bool add_ass, char *buf,
-                                  int32_t length) {
+int32_t llama_chat_apply_template(const char *tmpl, const struct llama_chat_message *chat, size_t n_msg, bool add_ass,
+                                  char *buf, int32_t length) {
     const struct chat_format *f = must_find(tmpl);
     struct text_out o = {{put_text}, buf, 0, buf && length > 0 ? (size_t) length : 0};
     if (!f || chat_write(f, &o.base, chat, n_msg, add_ass) != ERR_OK) return -1;
@@ -169,8 +171,8 @@ static void put_stretch(struct chat_out *o, const char *p, size_t len, bool cont
     if (t->err == ERR_OK) t->err = add_stretch(t, p, len, content);
 }
 
-int32_t llama_chat_tokenize(const struct llama_vocab *vocab, const char *tmpl, const struct llama_chat_message *chat, size_t n_msg,
-                            bool add_ass, llama_token *tokens, int32_t n_tokens_max) {
+int32_t llama_chat_tokenize(const struct llama_vocab *vocab, const char *tmpl, const struct llama_chat_message *chat,
+                            size_t n_msg, bool add_ass, llama_token *tokens, int32_t n_tokens_max) {
     const struct chat_format *f = must_find(tmpl);
     struct token_out t = {.base = {put_stretch}};
     int32_t n = INT32_MIN;

@@ -15,8 +15,8 @@ struct chat_turn {
 };
 
 enum chat_flag {
-    CHAT_TRIM = 1,           // content without spaces around it
-    CHAT_SYSTEM_IN_USER = 2, // the system message goes in front of the next user message, an empty line between
+    CHAT_TRIM = 1,            // content without spaces around it
+    CHAT_SYSTEM_IN_USER = 2,  // the system message goes in front of the next user message, an empty line between
 };
 
 struct chat_format {
@@ -26,7 +26,8 @@ struct chat_format {
     const char *ask;         // asks the model for its turn
     int flags;
     struct chat_turn turns[5];
-    void (*write)(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n, bool ask);  // NULL: by turns
+    void (*write)(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n,
+                  bool ask);  // NULL: by turns
 };
 
 // In the order in which templates are compared: the more particular first.
@@ -43,4 +44,5 @@ struct chat_out {
 void chat_put(struct chat_out *o, const char *text);                    // the format's own text
 void chat_content(struct chat_out *o, const char *content, bool trim);  // a message's
 bool chat_is(const llama_chat_message *m, const char *role);
-enum err chat_write(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n, bool ask) MUST_USE;
+enum err chat_write(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n,
+                    bool ask) MUST_USE;

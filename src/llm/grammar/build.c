@@ -325,7 +325,8 @@ enum err grammar_left_recursive(const struct grammar *g, uint8_t *bad, bool *fou
     uint32_t *numbers = calloc(n, 4 * sizeof *numbers);
     struct tarjan t = {.frames = malloc(n * sizeof(struct frame))};
     enum err e = ERR_OK;
-    if (!w.nullable || !w.color || !numbers || !t.frames) e = err_set(ERR_NOMEM, "grammar: no memory for %zu rules", g->n_rule);
+    if (!w.nullable || !w.color || !numbers || !t.frames)
+        e = err_set(ERR_NOMEM, "grammar: no memory for %zu rules", g->n_rule);
     if (e == ERR_OK) e = find_nullable(&w);
     if (e == ERR_OK) {
         t.order = numbers;

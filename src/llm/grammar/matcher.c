@@ -6,12 +6,12 @@
 
 #define MAX_NODES ((uint32_t) 1 << 20)
 #define MAX_SETS 16384u
-#define MAX_SET_NODES 65536u   // of one set
+#define MAX_SET_NODES 65536u  // of one set
 #define MAX_POOL ((size_t) 1 << 22)
 #define N_MASK 32
 #define UNKNOWN UINT32_MAX
-#define DONE 0                 // node: the end of the root rule
-#define DEAD 0                 // set: nothing fits
+#define DONE 0  // node: the end of the root rule
+#define DEAD 0  // set: nothing fits
 
 struct node {
     uint32_t at, parent;  // element to match next; the node to go on with when its alternative ends
@@ -43,10 +43,10 @@ struct matcher {
     uint32_t *next;       // [MAX_SETS][n_class], UNKNOWN where not tried
     uint32_t *work;       // (at, parent) pairs still to look at
     size_t n_work, cap_work;
-    uint32_t *found;      // nodes of the set being made
+    uint32_t *found;  // nodes of the set being made
     size_t n_found, cap_found;
     uint32_t now;
-    bool full;            // a limit was hit
+    bool full;                // a limit was hit
     uint64_t *token_classes;  // per token: the classes of its bytes; NULL if not made or more than 64 classes
     struct mask masks[N_MASK];
     uint32_t clock;
@@ -456,7 +456,8 @@ static void fill_mask(struct matcher *m, uint8_t *bits) {
     for (llama_token t = 0; m->sets[m->now].tokens && t < n; t++) {
         if (fits_token(m, m->now, t)) set_bit(bits, t);
     }
-    for (uint32_t i = 0; order && i < order->n_end && (m->now == DEAD || m->sets[m->now].done); i++) set_bit(bits, order->ends[i]);
+    for (uint32_t i = 0; order && i < order->n_end && (m->now == DEAD || m->sets[m->now].done); i++)
+        set_bit(bits, order->ends[i]);
 }
 
 const uint8_t *matcher_mask(struct matcher *m) {

@@ -20,7 +20,7 @@ struct name {
 // An open parenthesis, or the rule itself at the bottom.
 struct group {
     uint32_t rule;
-    size_t base;  // where its current alternative starts among the pending elements
+    size_t base;       // where its current alternative starts among the pending elements
     size_t first_alt;  // where its alternatives start among the pending ones
 };
 
@@ -67,7 +67,9 @@ static enum err reserve(void *array, size_t *cap, size_t n, size_t size) {
     return ERR_OK;
 }
 
-static bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; }
+static bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
 
 static void skip(struct parser *s, bool newlines) {
     while (s->at < s->end) {
@@ -158,14 +160,21 @@ static enum err parse_char(struct parser *s, uint32_t *c) {
     char e = s->at < s->end ? *s->at : 0;
     s->at++;
     switch (e) {
-    case 'x': return parse_hex(s, 2, c);
-    case 'u': return parse_hex(s, 4, c);
-    case 'U': return parse_hex(s, 8, c);
-    case 'n': *c = '\n'; return ERR_OK;
-    case 't': *c = '\t'; return ERR_OK;
-    case 'r': *c = '\r'; return ERR_OK;
-    case '\\': case '"': case '[': case ']': case '-': case '^': *c = (uint8_t) e; return ERR_OK;
-    default: s->at--; return fail(s, s->at, "an escape is expected: \\n \\t \\r \\\\ \\\" \\[ \\] \\xHH \\uHHHH \\UHHHHHHHH");
+        case 'x': return parse_hex(s, 2, c);
+        case 'u': return parse_hex(s, 4, c);
+        case 'U': return parse_hex(s, 8, c);
+        case 'n': *c = '\n'; return ERR_OK;
+        case 't': *c = '\t'; return ERR_OK;
+        case 'r': *c = '\r'; return ERR_OK;
+        case '\\':
+        case '"':
+        case '[':
+        case ']':
+        case '-':
+        case '^': *c = (uint8_t) e; return ERR_OK;
+        default:
+            s->at--;
+            return fail(s, s->at, "an escape is expected: \\n \\t \\r \\\\ \\\" \\[ \\] \\xHH \\uHHHH \\UHHHHHHHH");
     }
 }
 
@@ -282,7 +291,8 @@ static enum err parse_token(struct parser *s, bool negated) {
         const char *p = s->at + 1;
         while (p < close && *p >= '0' && *p <= '9' && id < INT32_MAX) id = id * 10 + (uint64_t) (*p++ - '0');
         if (p == s->at + 1 || p + 1 != close || *p != ']') return fail(s, p, "a token's number is expected: <[123]>");
-        if (id >= INT32_MAX || (s->vocab && id >= (uint64_t) llama_vocab_n_tokens(s->vocab))) return fail(s, open, "there is no such token");
+        if (id >= INT32_MAX || (s->vocab && id >= (uint64_t) llama_vocab_n_tokens(s->vocab)))
+            return fail(s, open, "there is no such token");
         e.value = (uint32_t) id;
     } else {
         llama_token t[2];
@@ -338,7 +348,8 @@ static enum err add_optional(struct parser *s, struct elem x, uint32_t rest, uin
     uint32_t first = (uint32_t) g->n_alt;
     TRY(grammar_add_alt(g, (uint32_t) g->n_elem));
     TRY(sized(s, grammar_add_elem(g, x)));
-    if (rest != UINT32_MAX - 1) TRY(sized(s, grammar_add_elem(g, (struct elem){ELEM_RULE, rest == UINT32_MAX ? *rule : rest})));
+    if (rest != UINT32_MAX - 1)
+        TRY(sized(s, grammar_add_elem(g, (struct elem){ELEM_RULE, rest == UINT32_MAX ? *rule : rest})));
     TRY(sized(s, grammar_add_elem(g, (struct elem){ELEM_END, 0})));
     TRY(grammar_add_alt(g, (uint32_t) g->n_elem - 1));
     g->rules[*rule] = (struct rule){first, 2};
@@ -367,7 +378,8 @@ static enum err repeat(struct parser *s, size_t from, uint64_t min, uint64_t max
     struct elem x;
     uint32_t rule = UINT32_MAX - 1;
     TRY(fold(s, from, &x));
-    if (min > GRAMMAR_MAX_ELEMS || (max != NO_MAX && max - min > GRAMMAR_MAX_ELEMS)) return fail(s, s->at, "the grammar is too large");
+    if (min > GRAMMAR_MAX_ELEMS || (max != NO_MAX && max - min > GRAMMAR_MAX_ELEMS))
+        return fail(s, s->at, "the grammar is too large");
     for (uint64_t i = 0; i < min; i++) TRY(push(s, x));
     if (max == NO_MAX) {
         TRY(add_optional(s, x, UINT32_MAX, &rule));
@@ -379,7 +391,8 @@ static enum err repeat(struct parser *s, size_t from, uint64_t min, uint64_t max
 
 static bool parse_count(struct parser *s, uint64_t *n) {
     const char *from = s->at;
-    for (*n = 0; s->at < s->end && *s->at >= '0' && *s->at <= '9' && *n < 1u << 30; s->at++) *n = *n * 10 + (uint64_t) (*s->at - '0');
+    for (*n = 0; s->at < s->end && *s->at >= '0' && *s->at <= '9' && *n < 1u << 30; s->at++)
+        *n = *n * 10 + (uint64_t) (*s->at - '0');
     return s->at > from;
 }
 
@@ -526,7 +539,8 @@ static enum err check(struct parser *s, const char *root) {
     for (size_t k = 0; e == ERR_OK && found && k < s->n_name; k++) {
         const struct name *n = &s->names[k];
         if (!bad[n->rule]) continue;
-        snprintf(what, sizeof what, "rule '%.*s' comes to itself without any text between (left recursion)", n->len < 60 ? (int) n->len : 60, n->p);
+        snprintf(what, sizeof what, "rule '%.*s' comes to itself without any text between (left recursion)",
+                 n->len < 60 ? (int) n->len : 60, n->p);
         e = fail(s, n->used_at, what);
     }
     free(bad);

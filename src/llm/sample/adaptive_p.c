@@ -3,9 +3,9 @@
 #include "sample/sample.h"
 #include <math.h>
 
-#define PEAK 5.0f       // logit at the target
+#define PEAK 5.0f  // logit at the target
 #define SHARPNESS 10.0f
-#define WIDTH 0.3f      // probability distance that counts as one
+#define WIDTH 0.3f  // probability distance that counts as one
 
 struct adaptive_p {
     SAMPLER_PLAIN;
@@ -90,7 +90,12 @@ struct llama_sampler *llama_sampler_init_adaptive_p(float target, float decay, u
 }
 
 const struct sampler_kind sampler_kind_adaptive_p = {
-    .iface = {.name = name, .accept = accept, .apply = apply, .reset = reset, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy},
+    .iface = {.name = name,
+              .accept = accept,
+              .apply = apply,
+              .reset = reset,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy},
     .seed = seed,
 };

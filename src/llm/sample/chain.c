@@ -174,7 +174,12 @@ void llama_perf_sampler_reset(struct llama_sampler *chain) {
 }
 
 const struct sampler_kind sampler_kind_chain = {
-    .iface = {.name = name, .accept = accept, .apply = apply, .reset = reset, .clone = clone, .free = release,
+    .iface = {.name = name,
+              .accept = accept,
+              .apply = apply,
+              .reset = reset,
+              .clone = clone,
+              .free = release,
               .copy_state = copy_state},
     .seed = seed,
 };

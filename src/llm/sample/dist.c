@@ -27,7 +27,8 @@ static void reset(struct llama_sampler *smpl) {
 static uint32_t seed(const struct llama_sampler *smpl) { return ((const struct dist *) smpl->ctx)->rng.seed; }
 
 // The first candidate at which the running sum of probabilities passes a random number, which is an input of the graph.
-static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf, struct llama_sampler_data *d) {
+static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf,
+                        struct llama_sampler_data *d) {
     (void) gf;
     struct dist *s = smpl->ctx;
     s->u = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, 1);
@@ -51,9 +52,14 @@ struct llama_sampler *llama_sampler_init_dist(uint32_t seed_wanted) {
 }
 
 const struct sampler_kind sampler_kind_dist = {
-    .iface = {.name = name, .apply = apply, .reset = reset, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy,
-              .backend_init = sampler_graph_ready, .backend_apply = graph_apply,
+    .iface = {.name = name,
+              .apply = apply,
+              .reset = reset,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy,
+              .backend_init = sampler_graph_ready,
+              .backend_apply = graph_apply,
               .backend_set_input = graph_set_input},
     .seed = seed,
 };

@@ -4,8 +4,8 @@
 #include "vocab/vocab.h"
 #include <math.h>
 
-#define DRY_WINDOW 65536   // tokens looked back at when no number is given
-#define MAX_BREAKER 40     // bytes of a breaker that count
+#define DRY_WINDOW 65536  // tokens looked back at when no number is given
+#define MAX_BREAKER 40    // bytes of a breaker that count
 
 struct breaker {
     uint8_t len;
@@ -19,15 +19,15 @@ struct dry {
     struct breaker *breakers;
     size_t n_breaker;
     struct history last;
-    size_t since;                 // tokens since the last breaker
-    char tail[MAX_BREAKER];       // end of the text, for breakers that begin in an earlier token
+    size_t since;            // tokens since the last breaker
+    char tail[MAX_BREAKER];  // end of the text, for breakers that begin in an earlier token
     size_t n_tail;
-    int32_t *z;                   // [cap] scratch: length of the match that ends at each token back
+    int32_t *z;  // [cap] scratch: length of the match that ends at each token back
     // scratch table: token -> longest match that it would continue
     struct dry_slot {
         llama_token token;
         int32_t len;  // 0: empty
-    } *slots;
+    } * slots;
     size_t n_slot;  // power of two, twice the window
 };
 
@@ -131,7 +131,8 @@ static void release(struct llama_sampler *smpl) {
 static struct llama_sampler *make(const struct dry *from) {
     struct dry s = *from;
     size_t cap = from->last.cap;
-    for (s.n_slot = 16; s.n_slot < 2 * cap; s.n_slot *= 2) {}
+    for (s.n_slot = 16; s.n_slot < 2 * cap; s.n_slot *= 2) {
+    }
     s.last.ring = NULL;
     s.breakers = malloc((s.n_breaker + 1) * sizeof *s.breakers);
     s.z = malloc((cap + 1) * sizeof *s.z);
@@ -191,6 +192,11 @@ struct llama_sampler *llama_sampler_init_dry(const struct llama_vocab *vocab, fl
 }
 
 const struct sampler_kind sampler_kind_dry = {
-    .iface = {.name = name, .accept = accept, .apply = apply, .reset = reset, .clone = clone, .free = release,
+    .iface = {.name = name,
+              .accept = accept,
+              .apply = apply,
+              .reset = reset,
+              .clone = clone,
+              .free = release,
               .copy_state = copy_state},
 };

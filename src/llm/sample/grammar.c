@@ -10,7 +10,7 @@
 #define MASK_FROM 512  // candidates from which a mask of the whole vocabulary pays
 
 struct trigger {
-    char *word;        // found anywhere in the text; NULL: a pattern
+    char *word;  // found anywhere in the text; NULL: a pattern
     size_t len;
     pcre2_code *code;  // matched against the whole text
 };
@@ -91,7 +91,8 @@ static void wait(struct grammar_ctx *s, llama_token token) {
         if (s->tokens[i] != token) continue;
         s->waiting = false;
         s->n_seen = 0;
-        if (!matcher_accept(s->matcher, token)) err_set(ERR_INVALID, "grammar: the token %d that triggered it does not fit it", (int) token);
+        if (!matcher_accept(s->matcher, token))
+            err_set(ERR_INVALID, "grammar: the token %d that triggered it does not fit it", (int) token);
         return;
     }
     if (!piece || !remember(s, piece, len)) return;
@@ -203,7 +204,8 @@ static enum err add_pattern(struct grammar_ctx *s, const char *pattern) {
     uint32_t options = PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_BACKSLASH_C;
     pcre2_code *re = pcre2_compile((PCRE2_SPTR) pattern, PCRE2_ZERO_TERMINATED, options, &code, &at, NULL);
     if (!re) {
-        return err_set(ERR_FORMAT, "grammar: PCRE2 can't read the trigger '%.80s': error %d at character %zu", pattern, code, (size_t) at);
+        return err_set(ERR_FORMAT, "grammar: PCRE2 can't read the trigger '%.80s': error %d at character %zu", pattern, code,
+                       (size_t) at);
     }
     pcre2_jit_compile(re, PCRE2_JIT_COMPLETE);  // without JIT the interpreter does it
     s->triggers[s->n_trigger++].code = re;
@@ -241,7 +243,8 @@ static enum err fill(struct grammar_ctx *s, const char *text, const char *root, 
     s->triggers = calloc(w->n_word + w->n_pattern + 1, sizeof *s->triggers);
     s->tokens = malloc((w->n_token + 1) * sizeof *s->tokens);
     if (!s->triggers || !s->tokens) return err_set(ERR_NOMEM, "grammar: no memory for its triggers");
-    for (size_t i = 0; i < w->n_word; i++) TRY(w->words[i] ? add_word(s, w->words[i]) : err_set(ERR_INVALID, "grammar: trigger %zu is NULL", i));
+    for (size_t i = 0; i < w->n_word; i++)
+        TRY(w->words[i] ? add_word(s, w->words[i]) : err_set(ERR_INVALID, "grammar: trigger %zu is NULL", i));
     for (size_t i = 0; i < w->n_pattern; i++) {
         TRY(w->patterns[i] ? add_pattern(s, w->patterns[i]) : err_set(ERR_INVALID, "grammar: trigger %zu is NULL", i));
     }
@@ -250,7 +253,8 @@ static enum err fill(struct grammar_ctx *s, const char *text, const char *root, 
     return ERR_OK;
 }
 
-static struct llama_sampler *make(const struct llama_vocab *vocab, const char *text, const char *root, bool lazy, const struct wanted *w) {
+static struct llama_sampler *make(const struct llama_vocab *vocab, const char *text, const char *root, bool lazy,
+                                  const struct wanted *w) {
     struct grammar_ctx s = {.vocab = vocab, .lazy = lazy, .waiting = lazy};
     enum err e = text && *text ? fill(&s, text, root, w) : ERR_OK;  // no grammar: everything passes
     struct llama_sampler *smpl = e == ERR_OK ? sampler_new(&sampler_kind_grammar, &s, sizeof s) : NULL;
@@ -258,26 +262,38 @@ static struct llama_sampler *make(const struct llama_vocab *vocab, const char *t
     return smpl;
 }
 
-struct llama_sampler *llama_sampler_init_grammar(const struct llama_vocab *vocab, const char *grammar_str, const char *grammar_root) {
+struct llama_sampler *llama_sampler_init_grammar(const struct llama_vocab *vocab, const char *grammar_str,
+                                                 const char *grammar_root) {
     return make(vocab, grammar_str, grammar_root, false, &(struct wanted){0});
 }
 
 struct llama_sampler *llama_sampler_init_grammar_lazy_patterns(const struct llama_vocab *vocab, const char *grammar_str,
                                                                const char *grammar_root, const char **trigger_patterns,
-                                                               size_t num_trigger_patterns, const llama_token *trigger_tokens,
+                                                               size_t num_trigger_patterns,
+                                                               const llama_token *trigger_tokens,
                                                                size_t num_trigger_tokens) {
-    struct wanted w = {.patterns = trigger_patterns, .n_pattern = num_trigger_patterns, .tokens = trigger_tokens, .n_token = num_trigger_tokens};
+    struct wanted w = {.patterns = trigger_patterns,
+                       .n_pattern = num_trigger_patterns,
+                       .tokens = trigger_tokens,
+                       .n_token = num_trigger_tokens};
     return make(vocab, grammar_str, grammar_root, true, &w);
 }
 
-struct llama_sampler *llama_sampler_init_grammar_lazy(const struct llama_vocab *vocab, const char *grammar_str, const char *grammar_root,
-                                                      const char **trigger_words, size_t num_trigger_words,
-                                                      const llama_token *trigger_tokens, size_t num_trigger_tokens) {
-    struct wanted w = {.words = trigger_words, .n_word = num_trigger_words, .tokens = trigger_tokens, .n_token = num_trigger_tokens};
+struct llama_sampler *llama_sampler_init_grammar_lazy(const struct llama_vocab *vocab, const char *grammar_str,
+                                                      const char *grammar_root, const char **trigger_words,
+                                                      size_t num_trigger_words, const llama_token *trigger_tokens,
+                                                      size_t num_trigger_tokens) {
+    struct wanted w = {
+        .words = trigger_words, .n_word = num_trigger_words, .tokens = trigger_tokens, .n_token = num_trigger_tokens};
     return make(vocab, grammar_str, grammar_root, true, &w);
 }
 
 const struct sampler_kind sampler_kind_grammar = {
-    .iface = {.name = name, .accept = accept, .apply = apply, .reset = reset, .clone = clone, .free = release,
+    .iface = {.name = name,
+              .accept = accept,
+              .apply = apply,
+              .reset = reset,
+              .clone = clone,
+              .free = release,
               .copy_state = copy_state},
 };

@@ -17,7 +17,8 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
 }
 
 // Inside a graph (llama_set_sampler).
-static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf, struct llama_sampler_data *d) {
+static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf,
+                        struct llama_sampler_data *d) {
     (void) gf;
     (void) smpl;
     sampler_graph_choose(ctx, d, ggml_argmax(ctx, d->logits));
@@ -29,7 +30,11 @@ struct llama_sampler *llama_sampler_init_greedy(void) {
 }
 
 const struct sampler_kind sampler_kind_greedy = {
-    .iface = {.name = name, .apply = apply, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy,
-              .backend_init = sampler_graph_ready, .backend_apply = graph_apply},
+    .iface = {.name = name,
+              .apply = apply,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy,
+              .backend_init = sampler_graph_ready,
+              .backend_apply = graph_apply},
 };

@@ -105,6 +105,9 @@ struct llama_sampler *llama_sampler_init_infill(const struct llama_vocab *vocab)
 }
 
 const struct sampler_kind sampler_kind_infill = {
-    .iface = {.name = name, .apply = apply, .clone = sampler_plain_clone, .free = sampler_plain_free,
+    .iface = {.name = name,
+              .apply = apply,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
               .copy_state = sampler_plain_copy},
 };

@@ -62,7 +62,8 @@ static void copy_state(const struct llama_sampler *src, struct llama_sampler *ds
     (void) dst;
 }
 
-struct llama_sampler *llama_sampler_init_logit_bias(int32_t n_vocab, int32_t n_logit_bias, const llama_logit_bias *logit_bias) {
+struct llama_sampler *llama_sampler_init_logit_bias(int32_t n_vocab, int32_t n_logit_bias,
+                                                    const llama_logit_bias *logit_bias) {
     (void) n_vocab;
     if (n_logit_bias < 0 || (n_logit_bias > 0 && !logit_bias)) {
         err_set(ERR_INVALID, "sampler: %d logit biases at %p", (int) n_logit_bias, (const void *) logit_bias);

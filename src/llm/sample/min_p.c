@@ -25,13 +25,15 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
 }
 
 // What is below the threshold gets log(0) added.
-static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf, struct llama_sampler_data *d) {
+static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf,
+                        struct llama_sampler_data *d) {
     (void) gf;
     const struct min_p *s = smpl->ctx;
     if (!(s->p > 0.0f)) return;
     struct ggml_tensor *column = ggml_reshape_2d(ctx, d->logits, 1, ggml_nelements(d->logits));
     struct ggml_tensor *max = ggml_get_rows(ctx, column, ggml_argmax(ctx, d->logits));
-    struct ggml_tensor *above = ggml_scale_bias(ctx, ggml_sub(ctx, d->logits, max), 1.0f, 1e-6f - logf(s->p < 1.0f ? s->p : 1.0f));
+    struct ggml_tensor *above =
+        ggml_scale_bias(ctx, ggml_sub(ctx, d->logits, max), 1.0f, 1e-6f - logf(s->p < 1.0f ? s->p : 1.0f));
     d->logits = ggml_add(ctx, d->logits, ggml_log(ctx, ggml_step(ctx, above)));
 }
 
@@ -41,7 +43,11 @@ struct llama_sampler *llama_sampler_init_min_p(float p, size_t min_keep) {
 }
 
 const struct sampler_kind sampler_kind_min_p = {
-    .iface = {.name = name, .apply = apply, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy,
-              .backend_init = sampler_graph_ready, .backend_apply = graph_apply},
+    .iface = {.name = name,
+              .apply = apply,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy,
+              .backend_init = sampler_graph_ready,
+              .backend_apply = graph_apply},
 };

@@ -55,7 +55,11 @@ struct llama_sampler *llama_sampler_init_mirostat(int32_t n_vocab, uint32_t seed
 }
 
 const struct sampler_kind sampler_kind_mirostat = {
-    .iface = {.name = name, .apply = apply, .reset = reset, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy},
+    .iface = {.name = name,
+              .apply = apply,
+              .reset = reset,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy},
     .seed = seed,
 };

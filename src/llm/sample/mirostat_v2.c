@@ -42,7 +42,11 @@ struct llama_sampler *llama_sampler_init_mirostat_v2(uint32_t seed_wanted, float
 }
 
 const struct sampler_kind sampler_kind_mirostat_v2 = {
-    .iface = {.name = name, .apply = apply, .reset = reset, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy},
+    .iface = {.name = name,
+              .apply = apply,
+              .reset = reset,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy},
     .seed = seed,
 };

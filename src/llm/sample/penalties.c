@@ -4,8 +4,8 @@
 
 struct penalties {
     int32_t n_vocab;
-    int32_t *counts;       // [n_vocab] occurrences among the last tokens
-    struct history last;   // cap 0 and everything: the counts hold all tokens accepted
+    int32_t *counts;      // [n_vocab] occurrences among the last tokens
+    struct history last;  // cap 0 and everything: the counts hold all tokens accepted
     bool everything;
     float repeat, freq, present;
 };
@@ -62,7 +62,8 @@ static void copy_state(const struct llama_sampler *src, struct llama_sampler *ds
     const struct penalties *a = src->ctx;
     struct penalties *b = dst->ctx;
     if (a->n_vocab != b->n_vocab || a->last.cap != b->last.cap) {
-        err_set(ERR_INVALID, "sampler: penalties over %d tokens can't take the state of ones over %d", (int) b->n_vocab, (int) a->n_vocab);
+        err_set(ERR_INVALID, "sampler: penalties over %d tokens can't take the state of ones over %d", (int) b->n_vocab,
+                (int) a->n_vocab);
         return;
     }
     memcpy(b->counts, a->counts, (size_t) a->n_vocab * sizeof *a->counts);
@@ -98,6 +99,11 @@ struct llama_sampler *llama_sampler_init_penalties(int32_t n_vocab, int32_t pena
 }
 
 const struct sampler_kind sampler_kind_penalties = {
-    .iface = {.name = name, .accept = accept, .apply = apply, .reset = reset, .clone = clone, .free = release,
+    .iface = {.name = name,
+              .accept = accept,
+              .apply = apply,
+              .reset = reset,
+              .clone = clone,
+              .free = release,
               .copy_state = copy_state},
 };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct sampler_kind {
-    struct llama_sampler_i iface;  // first: a sampler's iface pointer is a pointer to its kind
+    struct llama_sampler_i iface;                        // first: a sampler's iface pointer is a pointer to its kind
     uint32_t (*seed)(const struct llama_sampler *smpl);  // NULL: it draws nothing
 };
 
@@ -68,7 +68,8 @@ void chain_count(struct llama_sampler *smpl, int64_t t_us);
 
 // ---- inside the graph (llama_set_sampler): samplers that can be written as graph nodes. d->logits [n], d->candidates [n] i32 or
 // NULL for the whole vocabulary in order.
-bool sampler_graph_ready(struct llama_sampler *smpl, ggml_backend_buffer_type_t buft, uint32_t n);  // .backend_init: always true
+bool sampler_graph_ready(struct llama_sampler *smpl, ggml_backend_buffer_type_t buft,
+                         uint32_t n);  // .backend_init: always true
 // Keeps the candidates idx [k] i32 of d.
 void sampler_graph_keep(struct ggml_context *ctx, struct llama_sampler_data *d, struct ggml_tensor *idx);
 // Chooses candidate idx [1] i32.

@@ -91,7 +91,8 @@ struct llama_sampler *llama_sampler_clone(const struct llama_sampler *smpl) {
 
 void llama_sampler_copy(const struct llama_sampler *src, struct llama_sampler *dst) {
     if (!src || !dst || src->iface != dst->iface) {
-        err_set(ERR_INVALID, "sampler: the state of '%s' can't be copied to '%s'", llama_sampler_name(src), llama_sampler_name(dst));
+        err_set(ERR_INVALID, "sampler: the state of '%s' can't be copied to '%s'", llama_sampler_name(src),
+                llama_sampler_name(dst));
         return;
     }
     if (src == dst) return;
@@ -138,7 +139,8 @@ static llama_token choose(struct llama_sampler *smpl, llama_token_data_array *c)
         return LLAMA_TOKEN_NULL;
     }
     if (c->selected < 0 || (size_t) c->selected >= c->size) {
-        log_debug("sampler: '%s' chose none of %zu candidates; the most likely one is taken\n", llama_sampler_name(smpl), c->size);
+        log_debug("sampler: '%s' chose none of %zu candidates; the most likely one is taken\n", llama_sampler_name(smpl),
+                  c->size);
         c->selected = cand_best(c);
     }
     return c->data[c->selected].id;

@@ -25,7 +25,8 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
     }
 }
 
-static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf, struct llama_sampler_data *d) {
+static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf,
+                        struct llama_sampler_data *d) {
     (void) gf;
     const struct temp *s = smpl->ctx;
     if (s->t > 0.0f) {
@@ -41,7 +42,11 @@ struct llama_sampler *llama_sampler_init_temp(float t) {
 }
 
 const struct sampler_kind sampler_kind_temp = {
-    .iface = {.name = name, .apply = apply, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy,
-              .backend_init = sampler_graph_ready, .backend_apply = graph_apply},
+    .iface = {.name = name,
+              .apply = apply,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy,
+              .backend_init = sampler_graph_ready,
+              .backend_apply = graph_apply},
 };

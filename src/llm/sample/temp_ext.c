@@ -46,6 +46,9 @@ struct llama_sampler *llama_sampler_init_temp_ext(float t, float delta, float ex
 }
 
 const struct sampler_kind sampler_kind_temp_ext = {
-    .iface = {.name = name, .apply = apply, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy},
+    .iface = {.name = name,
+              .apply = apply,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy},
 };

@@ -20,7 +20,8 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
     c->sorted = true;
 }
 
-static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf, struct llama_sampler_data *d) {
+static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf,
+                        struct llama_sampler_data *d) {
     (void) gf;
     const struct top_k *s = smpl->ctx;
     if (s->k <= 0 || s->k >= ggml_nelements(d->logits)) return;
@@ -33,7 +34,11 @@ struct llama_sampler *llama_sampler_init_top_k(int32_t k) {
 }
 
 const struct sampler_kind sampler_kind_top_k = {
-    .iface = {.name = name, .apply = apply, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy,
-              .backend_init = sampler_graph_ready, .backend_apply = graph_apply},
+    .iface = {.name = name,
+              .apply = apply,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy,
+              .backend_init = sampler_graph_ready,
+              .backend_apply = graph_apply},
 };

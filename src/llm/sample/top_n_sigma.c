@@ -40,6 +40,9 @@ struct llama_sampler *llama_sampler_init_top_n_sigma(float n) {
 }
 
 const struct sampler_kind sampler_kind_top_n_sigma = {
-    .iface = {.name = name, .apply = apply, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy},
+    .iface = {.name = name,
+              .apply = apply,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy},
 };

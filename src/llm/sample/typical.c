@@ -53,6 +53,9 @@ struct llama_sampler *llama_sampler_init_typical(float p, size_t min_keep) {
 }
 
 const struct sampler_kind sampler_kind_typical = {
-    .iface = {.name = name, .apply = apply, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy},
+    .iface = {.name = name,
+              .apply = apply,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy},
 };

@@ -49,7 +49,11 @@ struct llama_sampler *llama_sampler_init_xtc(float p, float t, size_t min_keep, 
 }
 
 const struct sampler_kind sampler_kind_xtc = {
-    .iface = {.name = name, .apply = apply, .reset = reset, .clone = sampler_plain_clone,
-              .free = sampler_plain_free, .copy_state = sampler_plain_copy},
+    .iface = {.name = name,
+              .apply = apply,
+              .reset = reset,
+              .clone = sampler_plain_clone,
+              .free = sampler_plain_free,
+              .copy_state = sampler_plain_copy},
     .seed = seed,
 };

@@ -36,8 +36,10 @@ bool llama_vocab_is_control(const struct llama_vocab *vocab, llama_token token) 
     return has(vocab, token, "vocab_is_control") && vocab->attrs[token] & LLAMA_TOKEN_ATTR_CONTROL;
 }
 
-#define SPECIAL(name, NAME) \
-    llama_token llama_vocab_##name(const struct llama_vocab *vocab) { return vocab ? vocab->special[SPECIAL_##NAME] : LLAMA_TOKEN_NULL; }
+#define SPECIAL(name, NAME)                                                                                                 \
+    llama_token llama_vocab_##name(const struct llama_vocab *vocab) {                                                       \
+        return vocab ? vocab->special[SPECIAL_##NAME] : LLAMA_TOKEN_NULL;                                                   \
+    }
 SPECIAL(bos, BOS)
 SPECIAL(eos, EOS)
 SPECIAL(eot, EOT)
@@ -67,9 +69,13 @@ const llama_token *llama_vocab_get_suppress_tokens(const struct llama_vocab *voc
 
 int32_t llama_n_vocab(const struct llama_vocab *vocab) { return llama_vocab_n_tokens(vocab); }
 
-const char *llama_token_get_text(const struct llama_vocab *vocab, llama_token token) { return llama_vocab_get_text(vocab, token); }
+const char *llama_token_get_text(const struct llama_vocab *vocab, llama_token token) {
+    return llama_vocab_get_text(vocab, token);
+}
 
-float llama_token_get_score(const struct llama_vocab *vocab, llama_token token) { return llama_vocab_get_score(vocab, token); }
+float llama_token_get_score(const struct llama_vocab *vocab, llama_token token) {
+    return llama_vocab_get_score(vocab, token);
+}
 
 enum llama_token_attr llama_token_get_attr(const struct llama_vocab *vocab, llama_token token) {
     return llama_vocab_get_attr(vocab, token);
@@ -77,7 +83,9 @@ enum llama_token_attr llama_token_get_attr(const struct llama_vocab *vocab, llam
 
 bool llama_token_is_eog(const struct llama_vocab *vocab, llama_token token) { return llama_vocab_is_eog(vocab, token); }
 
-bool llama_token_is_control(const struct llama_vocab *vocab, llama_token token) { return llama_vocab_is_control(vocab, token); }
+bool llama_token_is_control(const struct llama_vocab *vocab, llama_token token) {
+    return llama_vocab_is_control(vocab, token);
+}
 
 bool llama_add_bos_token(const struct llama_vocab *vocab) { return llama_vocab_get_add_bos(vocab); }
 
@@ -88,7 +96,7 @@ llama_token llama_vocab_cls(const struct llama_vocab *vocab) { return llama_voca
 
 llama_token llama_token_cls(const struct llama_vocab *vocab) { return llama_vocab_bos(vocab); }
 
-#define OLD(name) \
+#define OLD(name)                                                                                                           \
     llama_token llama_token_##name(const struct llama_vocab *vocab) { return llama_vocab_##name(vocab); }
 OLD(bos)
 OLD(eos)

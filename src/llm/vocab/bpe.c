@@ -35,14 +35,14 @@ static const struct pre {
 };
 
 struct bpe {
-    struct texts merges;   // both sides end to end
-    uint16_t *left;        // bytes of the left side of each
+    struct texts merges;       // both sides end to end
+    uint16_t *left;            // bytes of the left side of each
     struct index_slot *slots;  // by hash of the bytes and of where they part
     uint32_t mask;
     struct pattern *patterns[PATTERN_MAX_LEVELS];
     int n_pattern;
-    bool keep;       // a word that is a token is not merged
-    bool raw;        // characters, not bytes
+    bool keep;  // a word that is a token is not merged
+    bool raw;   // characters, not bytes
 };
 
 // ---- merges
@@ -72,10 +72,11 @@ static inline uint32_t pair_order(const struct llama_vocab *v, const char *p, si
 
 // Undoes the byte-to-character map of GPT-2. False if a character is not one of its 256.
 static bool unmap(const char *text, size_t len, char *out, size_t *n) {
-    static const uint8_t others[] = {  // the bytes of U+0100, U+0101, ...: those that do not stand for themselves
-        0,   1,   2,   3,   4,   5,   6,   7,   8,   9,   10,  11,  12,  13,  14,  15,  16,  17,  18,  19,  20,  21,  22,
-        23,  24,  25,  26,  27,  28,  29,  30,  31,  32,  127, 128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139,
-        140, 141, 142, 143, 144, 145, 146, 147, 148, 149, 150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 173};
+    static const uint8_t others[] = {// the bytes of U+0100, U+0101, ...: those that do not stand for themselves
+                                     0,   1,   2,   3,   4,   5,   6,   7,   8,   9,   10,  11,  12,  13,  14,  15,  16,
+                                     17,  18,  19,  20,  21,  22,  23,  24,  25,  26,  27,  28,  29,  30,  31,  32,  127,
+                                     128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144,
+                                     145, 146, 147, 148, 149, 150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 173};
     size_t k = 0;
     for (const char *p = text, *end = text + len; p < end;) {
         int step;
@@ -141,14 +142,16 @@ static void put_merge(struct bpe *b, uint32_t i, uint64_t h) {
     const char *p = texts_at(&b->merges, i, &len);
     if (b->left[i] == 0) return;
     uint32_t slot = merge_slot(b, p, b->left[i], len - b->left[i], h);
-    if (!b->slots[slot].value) b->slots[slot] = (struct index_slot){(uint32_t) (h >> 32), i + 1};  // the first of equals counts
+    if (!b->slots[slot].value)
+        b->slots[slot] = (struct index_slot){(uint32_t) (h >> 32), i + 1};  // the first of equals counts
 }
 
 static enum err load_merges(struct llama_vocab *v, const struct gguf_context *meta) {
     static const char key[] = "tokenizer.ggml.merges";
     struct bpe *b = v->bpe;
     int64_t id = gguf_find_key(meta, key);
-    if (id < 0) return err_set(ERR_FORMAT, "vocab: key '%s' is missing; a vocabulary of kind %s needs it", key, v->kind->model);
+    if (id < 0)
+        return err_set(ERR_FORMAT, "vocab: key '%s' is missing; a vocabulary of kind %s needs it", key, v->kind->model);
     TRY(check_strings(meta, id, key));
     size_t n = gguf_get_arr_n(meta, id), bytes = 1, len;
     for (size_t i = 0; i < n; i++) {
@@ -163,7 +166,8 @@ static enum err load_merges(struct llama_vocab *v, const struct gguf_context *me
     b->left = malloc((n + 1) * sizeof *b->left);
     b->merges.offs = malloc((n + 1) * sizeof *b->merges.offs);
     b->merges.bytes = malloc(bytes);
-    if (!b->slots || !b->left || !b->merges.offs || !b->merges.bytes) return err_set(ERR_NOMEM, "vocab: no memory for %zu merges", n);
+    if (!b->slots || !b->left || !b->merges.offs || !b->merges.bytes)
+        return err_set(ERR_NOMEM, "vocab: no memory for %zu merges", n);
     b->merges.n = (uint32_t) n;
     uint32_t at = 0;
     b->merges.offs[0] = 0;
@@ -192,11 +196,13 @@ static enum err load(struct llama_vocab *v, const struct gguf_context *meta) {
     int64_t id = gguf_find_key(meta, "tokenizer.ggml.pre");
     if (id >= 0) {
         if (gguf_get_kv_type(meta, id) != GGUF_TYPE_STRING) {
-            return err_set(ERR_FORMAT, "vocab: key 'tokenizer.ggml.pre' is %s; it must be a string", gguf_type_name(gguf_get_kv_type(meta, id)));
+            return err_set(ERR_FORMAT, "vocab: key 'tokenizer.ggml.pre' is %s; it must be a string",
+                           gguf_type_name(gguf_get_kv_type(meta, id)));
         }
         name = gguf_get_val_str(meta, id);
     } else if (strcmp(v->kind->pre, "default") == 0) {
-        log_warn("vocab: the file does not say how to cut text into words (tokenizer.ggml.pre); tokens may differ from the model's own\n");
+        log_warn("vocab: the file does not say how to cut text into words (tokenizer.ggml.pre); tokens may differ from the "
+                 "model's own\n");
     }
     const struct pre *pre = find_pre(name);
     if (!pre) return err_set(ERR_UNSUPPORTED, "vocab: the pre-tokenizer '%s' (tokenizer.ggml.pre) is not known", name);
@@ -326,13 +332,39 @@ static enum err encode(struct session *s, const char *p, const char *end, bool a
 }
 
 const struct vocab_kind vocab_kind_bpe = {
-    .type = LLAMA_VOCAB_TYPE_BPE, .model = "gpt2", .name = "BPE", .pre = "default",
-    .bos = 11, .eos = 11, .unk = -1, .sep = -1, .pad = -1, .mask = -1, .clean_spaces = true,
-    .piece = piece, .findable = findable, .load = load, .free = unload, .encode = encode,
+    .type = LLAMA_VOCAB_TYPE_BPE,
+    .model = "gpt2",
+    .name = "BPE",
+    .pre = "default",
+    .bos = 11,
+    .eos = 11,
+    .unk = -1,
+    .sep = -1,
+    .pad = -1,
+    .mask = -1,
+    .clean_spaces = true,
+    .piece = piece,
+    .findable = findable,
+    .load = load,
+    .free = unload,
+    .encode = encode,
 };
 
 const struct vocab_kind vocab_kind_gemma4 = {
-    .type = LLAMA_VOCAB_TYPE_BPE, .model = "gemma4", .name = "BPE", .pre = "gemma4",
-    .bos = 2, .eos = 1, .unk = 3, .sep = -1, .pad = 0, .mask = 4, .clean_spaces = false,
-    .piece = piece, .findable = findable, .load = load, .free = unload, .encode = encode,
+    .type = LLAMA_VOCAB_TYPE_BPE,
+    .model = "gemma4",
+    .name = "BPE",
+    .pre = "gemma4",
+    .bos = 2,
+    .eos = 1,
+    .unk = 3,
+    .sep = -1,
+    .pad = 0,
+    .mask = 4,
+    .clean_spaces = false,
+    .piece = piece,
+    .findable = findable,
+    .load = load,
+    .free = unload,
+    .encode = encode,
 };

@@ -17,16 +17,16 @@ static const struct {
     const char *name;
     uint32_t cats;
 } properties[] = {
-    {"L", CAT_L},      {"Lu", CAT(LU)},   {"Ll", CAT(LL)}, {"Lt", CAT(LT)}, {"Lm", CAT(LM)}, {"Lo", CAT(LO)}, {"M", CAT_M},
-    {"Mn", CAT(MN)},   {"N", CAT_N},      {"Nd", CAT(ND)}, {"P", CAT_P},    {"S", CAT_S},    {"Z", CAT_Z},
+    {"L", CAT_L},    {"Lu", CAT(LU)}, {"Ll", CAT(LL)}, {"Lt", CAT(LT)}, {"Lm", CAT(LM)}, {"Lo", CAT(LO)}, {"M", CAT_M},
+    {"Mn", CAT(MN)}, {"N", CAT_N},    {"Nd", CAT(ND)}, {"P", CAT_P},    {"S", CAT_S},    {"Z", CAT_Z},
 };
 
 // Script Han, Unicode 14.
 static const uint32_t han[][2] = {
-    {0x2e80, 0x2e99},   {0x2e9b, 0x2ef3},   {0x2f00, 0x2fd5},   {0x3005, 0x3005},   {0x3007, 0x3007},   {0x3021, 0x3029},
-    {0x3038, 0x303b},   {0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfa6d},   {0xfa70, 0xfad9},   {0x16fe2, 0x16fe3},
-    {0x16ff0, 0x16ff1}, {0x20000, 0x2a6df}, {0x2a700, 0x2b738}, {0x2b740, 0x2b81d}, {0x2b820, 0x2cea1}, {0x2ceb0, 0x2ebe0},
-    {0x2f800, 0x2fa1d}, {0x30000, 0x3134a},
+    {0x2e80, 0x2e99},   {0x2e9b, 0x2ef3},   {0x2f00, 0x2fd5},   {0x3005, 0x3005},   {0x3007, 0x3007},
+    {0x3021, 0x3029},   {0x3038, 0x303b},   {0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfa6d},
+    {0xfa70, 0xfad9},   {0x16fe2, 0x16fe3}, {0x16ff0, 0x16ff1}, {0x20000, 0x2a6df}, {0x2a700, 0x2b738},
+    {0x2b740, 0x2b81d}, {0x2b820, 0x2cea1}, {0x2ceb0, 0x2ebe0}, {0x2f800, 0x2fa1d}, {0x30000, 0x3134a},
 };
 
 bool charset_is_space(uint32_t c) {
@@ -34,9 +34,7 @@ bool charset_is_space(uint32_t c) {
     return c == 0x85 || c == 0x180e || (CAT_Z >> utf8proc_category((utf8proc_int32_t) c) & 1);
 }
 
-bool charset_is_letter_or_number(uint32_t c) {
-    return (CAT_L | CAT_N) >> utf8proc_category((utf8proc_int32_t) c) & 1;
-}
+bool charset_is_letter_or_number(uint32_t c) { return (CAT_L | CAT_N) >> utf8proc_category((utf8proc_int32_t) c) & 1; }
 
 static bool is_han(uint32_t c) {
     for (size_t i = 0; i < sizeof han / sizeof *han && han[i][0] <= c; i++) {
@@ -82,14 +80,14 @@ static bool escape(struct charset *set, const char **p, const char *end, uint32_
     char e = *(*p)++;
     *c = UINT32_MAX;
     switch (e) {
-    case 'p': return add_property(set, p, end);
-    case 's': return set->space = true;
-    case 'd': set->cats |= CAT(ND); return true;
-    case 'S': set->space = true; return set->negated = true;  // alone only, which parse makes sure of
-    case 'r': *c = '\r'; return true;
-    case 'n': *c = '\n'; return true;
-    case 't': *c = '\t'; return true;
-    default: *c = (uint8_t) e; return !((e | 32) >= 'a' && (e | 32) <= 'z') && !(e >= '0' && e <= '9');
+        case 'p': return add_property(set, p, end);
+        case 's': return set->space = true;
+        case 'd': set->cats |= CAT(ND); return true;
+        case 'S': set->space = true; return set->negated = true;  // alone only, which parse makes sure of
+        case 'r': *c = '\r'; return true;
+        case 'n': *c = '\n'; return true;
+        case 't': *c = '\t'; return true;
+        default: *c = (uint8_t) e; return !((e | 32) >= 'a' && (e | 32) <= 'z') && !(e >= '0' && e <= '9');
     }
 }
 

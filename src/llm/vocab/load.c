@@ -13,7 +13,10 @@ int vocab_byte_of(const char *text, size_t len) {
     int v = 0;
     for (int i = 3; i < 5; i++) {
         char c = text[i];
-        int d = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        int d = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                       : -1;
         if (d < 0) return -1;
         v = v * 16 + d;
     }
@@ -36,7 +39,8 @@ size_t vocab_unescape(const char *text, size_t len, char *out) {
 }
 
 void vocab_mark_glue(struct llama_vocab *v, const char *p, size_t len) {
-    for (const char *sp = len > 1 ? memchr(p + 1, ' ', len - 1) : NULL; sp; sp = memchr(sp + 1, ' ', (size_t) (p + len - sp - 1))) {
+    for (const char *sp = len > 1 ? memchr(p + 1, ' ', len - 1) : NULL; sp;
+         sp = memchr(sp + 1, ' ', (size_t) (p + len - sp - 1))) {
         uint8_t c = (uint8_t) sp[-1];
         if (c == ' ') continue;
         if (c < 128) {
@@ -53,11 +57,13 @@ static enum err find_array(const struct gguf_context *meta, const char *key, enu
     if (*id < 0) return ERR_OK;
     enum gguf_type type = gguf_get_kv_type(meta, *id);
     if (type != GGUF_TYPE_ARRAY) {
-        return err_set(ERR_FORMAT, "vocab: key '%s' has type %s; it must be an array of %s", key, gguf_type_name(type), gguf_type_name(want));
+        return err_set(ERR_FORMAT, "vocab: key '%s' has type %s; it must be an array of %s", key, gguf_type_name(type),
+                       gguf_type_name(want));
     }
     type = gguf_get_arr_type(meta, *id);
     if (type != want) {
-        return err_set(ERR_FORMAT, "vocab: key '%s' is an array of %s; it must be one of %s", key, gguf_type_name(type), gguf_type_name(want));
+        return err_set(ERR_FORMAT, "vocab: key '%s' is an array of %s; it must be one of %s", key, gguf_type_name(type),
+                       gguf_type_name(want));
     }
     if (n != SIZE_MAX && gguf_get_arr_n(meta, *id) != n) {
         return err_set(ERR_FORMAT, "vocab: key '%s' has %zu entries for %zu tokens", key, gguf_get_arr_n(meta, *id), n);
@@ -98,9 +104,12 @@ static enum err load_texts(struct llama_vocab *v, const struct gguf_context *met
 
 static enum err load_attrs(struct llama_vocab *v, const struct gguf_context *meta) {
     static const uint16_t of_type[] = {
-        [LLAMA_TOKEN_TYPE_UNDEFINED] = LLAMA_TOKEN_ATTR_UNDEFINED, [LLAMA_TOKEN_TYPE_NORMAL] = LLAMA_TOKEN_ATTR_NORMAL,
-        [LLAMA_TOKEN_TYPE_UNKNOWN] = LLAMA_TOKEN_ATTR_UNKNOWN,     [LLAMA_TOKEN_TYPE_CONTROL] = LLAMA_TOKEN_ATTR_CONTROL,
-        [LLAMA_TOKEN_TYPE_USER_DEFINED] = LLAMA_TOKEN_ATTR_USER_DEFINED, [LLAMA_TOKEN_TYPE_UNUSED] = LLAMA_TOKEN_ATTR_UNUSED,
+        [LLAMA_TOKEN_TYPE_UNDEFINED] = LLAMA_TOKEN_ATTR_UNDEFINED,
+        [LLAMA_TOKEN_TYPE_NORMAL] = LLAMA_TOKEN_ATTR_NORMAL,
+        [LLAMA_TOKEN_TYPE_UNKNOWN] = LLAMA_TOKEN_ATTR_UNKNOWN,
+        [LLAMA_TOKEN_TYPE_CONTROL] = LLAMA_TOKEN_ATTR_CONTROL,
+        [LLAMA_TOKEN_TYPE_USER_DEFINED] = LLAMA_TOKEN_ATTR_USER_DEFINED,
+        [LLAMA_TOKEN_TYPE_UNUSED] = LLAMA_TOKEN_ATTR_UNUSED,
         [LLAMA_TOKEN_TYPE_BYTE] = LLAMA_TOKEN_ATTR_BYTE,
     };
     int64_t id;
@@ -116,7 +125,8 @@ static enum err load_attrs(struct llama_vocab *v, const struct gguf_context *met
     if (!v->scores) return err_set(ERR_NOMEM, "vocab: no memory for %d tokens", (int) v->n);
     memcpy(v->scores, gguf_get_arr_data(meta, id), (size_t) v->n * sizeof *v->scores);
     for (int32_t i = 0; i < v->n; i++) {
-        if (v->scores[i] != v->scores[i]) return err_set(ERR_FORMAT, "vocab: the score of token %d is not a number", (int) i);
+        if (v->scores[i] != v->scores[i])
+            return err_set(ERR_FORMAT, "vocab: the score of token %d is not a number", (int) i);
     }
     return ERR_OK;
 }
@@ -131,7 +141,9 @@ static void load_bytes(struct llama_vocab *v) {
             const char *p = texts_at(&v->text, (uint32_t) i, &len);
             int b = vocab_byte_of(p, len);
             if (b < 0) {
-                if (pass == 0) log_warn("vocab: token %d is a byte token by type, but its text is not <0xHH>; taken as text\n", (int) i);
+                if (pass == 0)
+                    log_warn("vocab: token %d is a byte token by type, but its text is not <0xHH>; taken as text\n",
+                             (int) i);
                 continue;
             }
             n += v->byte_token[b] < 0;
@@ -161,7 +173,8 @@ static enum err load_pieces(struct llama_vocab *v) {
         v->piece.offs[i + 1] = at;
         if (!v->kind->findable(p, len, attr, v) || k == 0) continue;
         if (k > v->max_piece) v->max_piece = (uint32_t) k;
-        if (n_ahead >= INDEX_AHEAD) index_put(&v->by_piece, &v->piece, ahead[n_ahead % INDEX_AHEAD], hashes[n_ahead % INDEX_AHEAD]);
+        if (n_ahead >= INDEX_AHEAD)
+            index_put(&v->by_piece, &v->piece, ahead[n_ahead % INDEX_AHEAD], hashes[n_ahead % INDEX_AHEAD]);
         uint64_t h = index_hash(v->piece.bytes + v->piece.offs[i], k);
         index_fetch(&v->by_piece, h);
         ahead[n_ahead % INDEX_AHEAD] = i;
@@ -228,7 +241,8 @@ static enum err find_kind(struct llama_vocab *v, const struct gguf_context *meta
     const char *model = "no_vocab";
     if (id >= 0) {
         if (gguf_get_kv_type(meta, id) != GGUF_TYPE_STRING) {
-            return err_set(ERR_FORMAT, "vocab: key '%s' has type %s; it must be a string", key, gguf_type_name(gguf_get_kv_type(meta, id)));
+            return err_set(ERR_FORMAT, "vocab: key '%s' has type %s; it must be a string", key,
+                           gguf_type_name(gguf_get_kv_type(meta, id)));
         }
         model = gguf_get_val_str(meta, id);
     }
@@ -236,7 +250,8 @@ static enum err find_kind(struct llama_vocab *v, const struct gguf_context *meta
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strcmp(kinds[i]->model, model) == 0) v->kind = kinds[i];
     }
-    return v->kind ? ERR_OK : err_set(ERR_UNSUPPORTED, "vocab: tokenizers of kind '%s' (key '%s') are not known", model, key);
+    return v->kind ? ERR_OK
+                   : err_set(ERR_UNSUPPORTED, "vocab: tokenizers of kind '%s' (key '%s') are not known", model, key);
 }
 
 static enum err load(struct llama_vocab *v, const struct gguf_context *meta) {

@@ -19,6 +19,14 @@ static enum err load(struct llama_vocab *v, const struct gguf_context *meta) {
 }
 
 const struct vocab_kind vocab_kind_none = {
-    .type = LLAMA_VOCAB_TYPE_NONE, .model = "no_vocab", .name = "none",
-    .bos = -1, .eos = -1, .unk = -1, .sep = -1, .pad = -1, .mask = -1, .load = load,
+    .type = LLAMA_VOCAB_TYPE_NONE,
+    .model = "no_vocab",
+    .name = "none",
+    .bos = -1,
+    .eos = -1,
+    .unk = -1,
+    .sep = -1,
+    .pad = -1,
+    .mask = -1,
+    .load = load,
 };

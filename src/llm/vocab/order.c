@@ -45,7 +45,8 @@ static bool sort(struct entry *list, uint32_t n) {
     free(other);  // an even number of passes: the result is in list
     free(count);
     for (uint32_t i = 0, k; ok && i < n; i = k) {
-        for (k = i + 1; k < n && list[k].key == list[i].key; k++) {}
+        for (k = i + 1; k < n && list[k].key == list[i].key; k++) {
+        }
         if (k > i + 1) qsort(&list[i], k - i, sizeof *list, compare);
     }
     return ok;

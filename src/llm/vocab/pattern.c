@@ -10,7 +10,7 @@
 #define MAX_ALTS 48
 
 struct item {
-    int8_t set;      // index of its set, or -1: one of the alternatives of a group, at most once
+    int8_t set;  // index of its set, or -1: one of the alternatives of a group, at most once
     uint8_t group, n_group;
     uint32_t min, max;
 };
@@ -300,7 +300,8 @@ static inline uint32_t sets_at(const struct pattern *p, const char *at, const ch
 }
 
 // Greedy run of a set; at most max characters. *n: how many.
-static inline const char *run(const struct pattern *p, uint32_t set, uint32_t max, const char *at, const char *end, uint32_t *n) {
+static inline const char *run(const struct pattern *p, uint32_t set, uint32_t max, const char *at, const char *end,
+                              uint32_t *n) {
     uint32_t k = 0;
     while (k < max && at < end) {
         int len;
@@ -421,9 +422,7 @@ static bool inside_run(const struct pattern *p, const char *start, const char *f
     return from > start && is_digit(p, from, end, &len) && is_digit(p, utf8_back(start, from), from, &len);
 }
 
-static bool is_word(uint32_t c) {
-    return c == '_' || charset_is_letter_or_number(c);
-}
+static bool is_word(uint32_t c) { return c == '_' || charset_is_letter_or_number(c); }
 
 // Groups of three, counted from the right of each run, as matches.
 static bool find_groups(const struct pattern *p, const char *start, const char *from, const char *end, const char **at,
@@ -462,12 +461,13 @@ static bool find_cuts(const struct pattern *p, const char *start, const char *fr
     return false;
 }
 
-bool pattern_find(const struct pattern *p, const char *start, const char *from, const char *end, const char **at, const char **to) {
+bool pattern_find(const struct pattern *p, const char *start, const char *from, const char *end, const char **at,
+                  const char **to) {
     switch (p->kind) {
-    case ITEMS: return find_items(p, from, end, at, to);
-    case GENERAL: return regex_find(p->regex, start, from, end, at, to);
-    case SPLIT_3: return find_cuts(p, start, from, end, at, to);
-    default: return find_groups(p, start, from, end, at, to);
+        case ITEMS: return find_items(p, from, end, at, to);
+        case GENERAL: return regex_find(p->regex, start, from, end, at, to);
+        case SPLIT_3: return find_cuts(p, start, from, end, at, to);
+        default: return find_groups(p, start, from, end, at, to);
     }
 }
 

@@ -21,7 +21,8 @@ void pattern_free(struct pattern *p);
 
 // First match at or after `from` in the subject [start, end): *at and *to. False: none. An empty match is possible only
 // behind `from`. Thread: any number at a time.
-bool pattern_find(const struct pattern *p, const char *start, const char *from, const char *end, const char **at, const char **to);
+bool pattern_find(const struct pattern *p, const char *start, const char *from, const char *end, const char **at,
+                  const char **to);
 
 // Cuts a text by several patterns in turn.
 #define PATTERN_MAX_LEVELS 8
@@ -29,8 +30,8 @@ struct pattern_cut {
     struct pattern *const *patterns;
     int n;
     struct {
-        const char *start, *pos, *end;      // what this level cuts, and how far it has come
-        const char *match_at, *match_to;    // a match found ahead; NULL if none is known
+        const char *start, *pos, *end;    // what this level cuts, and how far it has come
+        const char *match_at, *match_to;  // a match found ahead; NULL if none is known
     } level[PATTERN_MAX_LEVELS];
     int depth;
 };

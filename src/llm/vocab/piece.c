@@ -45,10 +45,14 @@ int32_t llama_token_to_piece(const struct llama_vocab *vocab, llama_token token,
 // rule could change is the lone ', so its turn is a pass of its own.
 static bool space_goes(const char *p, size_t left) {
     switch (*p) {
-    case '.': case '?': case '!': case ',': return true;
-    case 'n': return left >= 3 && p[1] == '\'' && p[2] == 't';
-    case '\'': return left >= 2 && (p[1] == 'm' || p[1] == 's' || (left >= 3 && (p[1] == 'v' || p[1] == 'r') && p[2] == 'e'));
-    default: return false;
+        case '.':
+        case '?':
+        case '!':
+        case ',': return true;
+        case 'n': return left >= 3 && p[1] == '\'' && p[2] == 't';
+        case '\'':
+            return left >= 2 && (p[1] == 'm' || p[1] == 's' || (left >= 3 && (p[1] == 'v' || p[1] == 'r') && p[2] == 'e'));
+        default: return false;
     }
 }
 
@@ -97,7 +101,8 @@ static inline void put(struct out *o, const char *p, size_t len) {
     o->n += len;
 }
 
-static void decode(const struct llama_vocab *v, const llama_token *tokens, int32_t n, bool remove_special, bool special, struct out *o) {
+static void decode(const struct llama_vocab *v, const llama_token *tokens, int32_t n, bool remove_special, bool special,
+                   struct out *o) {
     bool first = v->add_space_prefix;  // its space was not in the text
     if (remove_special && v->add_bos && n > 0 && tokens[0] == v->special[SPECIAL_BOS]) {
         tokens++;

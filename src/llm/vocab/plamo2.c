@@ -92,7 +92,18 @@ static enum err encode(struct session *s, const char *p, const char *end, bool a
 }
 
 const struct vocab_kind vocab_kind_plamo2 = {
-    .type = LLAMA_VOCAB_TYPE_PLAMO2, .model = "plamo2", .name = "PLaMo 2",
-    .bos = 1, .eos = 2, .unk = 0, .sep = -1, .pad = 3, .mask = -1,
-    .piece = piece, .findable = findable, .ready = ready, .free = unload, .encode = encode,
+    .type = LLAMA_VOCAB_TYPE_PLAMO2,
+    .model = "plamo2",
+    .name = "PLaMo 2",
+    .bos = 1,
+    .eos = 2,
+    .unk = 0,
+    .sep = -1,
+    .pad = 3,
+    .mask = -1,
+    .piece = piece,
+    .findable = findable,
+    .ready = ready,
+    .free = unload,
+    .encode = encode,
 };

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW 64           // code points looked at first; more if a match touches the end
-#define STACK_START 32768   // bytes of PCRE2's machine stack
+#define WINDOW 64          // code points looked at first; more if a match touches the end
+#define STACK_START 32768  // bytes of PCRE2's machine stack
 #define STACK_MAX 1048576
 #define MATCH_LIMIT 10000000
 
@@ -34,7 +34,9 @@ enum err regex_new(struct regex **out, const char *text) {
         int code;
         PCRE2_SIZE at;
         re->code = pcre2_compile(cps, n, PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
-        if (!re->code) e = err_set(ERR_FAILED, "vocab: PCRE2 can't read pattern '%s': error %d at character %zu", text, code, (size_t) at);
+        if (!re->code)
+            e = err_set(ERR_FAILED, "vocab: PCRE2 can't read pattern '%s': error %d at character %zu", text, code,
+                        (size_t) at);
     }
     if (e == ERR_OK) {
         re->limits = pcre2_match_context_create(NULL);
@@ -96,8 +98,8 @@ static int match(const struct regex *re, const uint32_t *cps, size_t n, size_t f
 }
 
 // One search of a window that starts at `from`, as match.
-static int search(const struct regex *re, const char *start, const char *from, const char *end, size_t window, const char **at,
-                  const char **to) {
+static int search(const struct regex *re, const char *start, const char *from, const char *end, size_t window,
+                  const char **at, const char **to) {
     // a few characters before, for what looks back (\b)
     const char *lead = from;
     for (int i = 0; i < 4 && lead > start; i++) lead = utf8_back(start, lead);
@@ -121,7 +123,8 @@ static int search(const struct regex *re, const char *start, const char *from, c
     return found;
 }
 
-bool regex_find(const struct regex *re, const char *start, const char *from, const char *end, const char **at, const char **to) {
+bool regex_find(const struct regex *re, const char *start, const char *from, const char *end, const char **at,
+                const char **to) {
     while (from < end) {
         int r = -1;
         for (size_t window = WINDOW; r < 0; window *= 8) r = search(re, start, from, end, window, at, to);

@@ -8,4 +8,5 @@ struct regex;
 enum err regex_new(struct regex **out, const char *text) MUST_USE;
 void regex_free(struct regex *re);
 // As pattern_find.
-bool regex_find(const struct regex *re, const char *start, const char *from, const char *end, const char **at, const char **to);
+bool regex_find(const struct regex *re, const char *start, const char *from, const char *end, const char **at,
+                const char **to);

@@ -3,7 +3,9 @@
 #include "vocab/vocab_int.h"
 #include <stdlib.h>
 
-static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1; }
+static int hex(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
 
 static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, const struct llama_vocab *v) {
     (void) v;
@@ -42,7 +44,8 @@ static enum err ready(struct llama_vocab *v, const struct gguf_context *meta) {
     for (llama_token t = 0; t < v->n; t++) {
         size_t len;
         const char *p = texts_at(&v->piece, (uint32_t) t, &len);
-        if (len > 0 && !(v->attrs[t] & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN))) TRY(trie_add(v->trie, p, len, t));
+        if (len > 0 && !(v->attrs[t] & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)))
+            TRY(trie_add(v->trie, p, len, t));
     }
     return ERR_OK;
 }
@@ -78,7 +81,18 @@ static enum err encode(struct session *s, const char *p, const char *end, bool a
 }
 
 const struct vocab_kind vocab_kind_rwkv = {
-    .type = LLAMA_VOCAB_TYPE_RWKV, .model = "rwkv", .name = "RWKV",
-    .bos = -1, .eos = -1, .unk = -1, .sep = -1, .pad = -1, .mask = -1,
-    .piece = piece, .findable = findable, .ready = ready, .free = unload, .encode = encode,
+    .type = LLAMA_VOCAB_TYPE_RWKV,
+    .model = "rwkv",
+    .name = "RWKV",
+    .bos = -1,
+    .eos = -1,
+    .unk = -1,
+    .sep = -1,
+    .pad = -1,
+    .mask = -1,
+    .piece = piece,
+    .findable = findable,
+    .ready = ready,
+    .free = unload,
+    .encode = encode,
 };

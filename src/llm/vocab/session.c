@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#define CACHE_FROM 512       // bytes of text from which a word cache pays
+#define CACHE_FROM 512  // bytes of text from which a word cache pays
 #define CACHE_MAX_SLOTS 16384
 
 enum err session_grow(struct session *s, size_t more) {
@@ -71,7 +71,8 @@ struct parts {
 };
 
 // The special token at p in a part that ends at part_end. One that may be spelled in plain text may reach over the border.
-static size_t special_in(const struct llama_vocab *v, const char *p, const char *part_end, const char *stop, bool parse, llama_token *t) {
+static size_t special_in(const struct llama_vocab *v, const char *p, const char *part_end, const char *stop, bool parse,
+                         llama_token *t) {
     if (!v->specials.first[(uint8_t) *p]) return 0;
     size_t n = parse ? special_at(v, p, part_end, true, t) : 0;
     return n ? n : special_at(v, p, stop, false, t);
@@ -151,7 +152,10 @@ static int32_t tokenize(const struct llama_vocab *vocab, const struct parts *par
 int32_t llama_tokenize(const struct llama_vocab *vocab, const char *text, int32_t text_len, llama_token *tokens,
                        int32_t n_tokens_max, bool add_special, bool parse_special) {
     if (!vocab || text_len < 0 || (!text && text_len > 0)) {
-        err_set(ERR_INVALID, "tokenize: %s", !vocab ? "the vocabulary is NULL" : text_len < 0 ? "the length is negative" : "the text is NULL");
+        err_set(ERR_INVALID, "tokenize: %s",
+                !vocab         ? "the vocabulary is NULL"
+                : text_len < 0 ? "the length is negative"
+                               : "the text is NULL");
         return INT32_MIN;
     }
     size_t len = (size_t) text_len;
@@ -159,8 +163,9 @@ int32_t llama_tokenize(const struct llama_vocab *vocab, const char *text, int32_
     return tokenize(vocab, &parts, len, tokens, n_tokens_max, add_special);
 }
 
-int32_t llama_tokenize_parts(const struct llama_vocab *vocab, const char *text, const size_t *lens, const bool *parse_special,
-                             size_t n_parts, llama_token *tokens, int32_t n_tokens_max, bool add_special) {
+int32_t llama_tokenize_parts(const struct llama_vocab *vocab, const char *text, const size_t *lens,
+                             const bool *parse_special, size_t n_parts, llama_token *tokens, int32_t n_tokens_max,
+                             bool add_special) {
     size_t len = 0;
     for (size_t i = 0; lens && i < n_parts; i++) len += lens[i];
     if (!vocab || (n_parts && (!lens || !parse_special)) || (!text && len)) {

@@ -22,21 +22,31 @@ static const struct {
     {SPECIAL_MASK, "mask_token_id", NULL, false},
     {SPECIAL_EOT, "eot_token_id",
      NAMED("<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|endoftext|>", "<|end_of_text|>", "<EOT>",
-           "_<EOT>", "[EOT]", "<|eot|>", "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+           "_<EOT>", "[EOT]", "<|eot|>",
+           "<\xef\xbd\x9c"
+           "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
            "<end_of_utterance>", "<|endofturn|>", "<|end_of_turn|>", "<|END_OF_TURN_TOKEN|>"),
      true},
     {SPECIAL_EOM, "eom_token_id", NAMED("<|eom_id|>", "<|eom|>"), true},
     {SPECIAL_FIM_PRE, "fim_pre_token_id",
-     NAMED("<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<\xef\xbd\x9c" "fim\xe2\x96\x81" "begin\xef\xbd\x9c>", "<PRE>",
-           "\xe2\x96\x81<PRE>", "<|code_prefix|>", "<|prefix|>"),
+     NAMED("<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>",
+           "<\xef\xbd\x9c"
+           "fim\xe2\x96\x81"
+           "begin\xef\xbd\x9c>",
+           "<PRE>", "\xe2\x96\x81<PRE>", "<|code_prefix|>", "<|prefix|>"),
      false},
     {SPECIAL_FIM_SUF, "fim_suf_token_id",
-     NAMED("<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<\xef\xbd\x9c" "fim\xe2\x96\x81hole\xef\xbd\x9c>", "<SUF>",
-           "\xe2\x96\x81<SUF>", "<|code_suffix|>", "<|suffix|>"),
+     NAMED("<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>",
+           "<\xef\xbd\x9c"
+           "fim\xe2\x96\x81hole\xef\xbd\x9c>",
+           "<SUF>", "\xe2\x96\x81<SUF>", "<|code_suffix|>", "<|suffix|>"),
      false},
     {SPECIAL_FIM_MID, "fim_mid_token_id",
-     NAMED("<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<\xef\xbd\x9c" "fim\xe2\x96\x81" "end\xef\xbd\x9c>", "<MID>",
-           "\xe2\x96\x81<MID>", "<|code_middle|>", "<|middle|>"),
+     NAMED("<|fim_middle|>", "<fim-middle>", "<fim_middle>",
+           "<\xef\xbd\x9c"
+           "fim\xe2\x96\x81"
+           "end\xef\xbd\x9c>",
+           "<MID>", "\xe2\x96\x81<MID>", "<|code_middle|>", "<|middle|>"),
      false},
     {SPECIAL_FIM_PRE, "prefix_token_id", NULL, false},
     {SPECIAL_FIM_SUF, "suffix_token_id", NULL, false},
@@ -69,12 +79,13 @@ static enum err read_id(const struct llama_vocab *v, const struct gguf_context *
     int64_t k = gguf_find_key(meta, key), value;
     if (k < 0) return ERR_OK;
     switch (gguf_get_kv_type(meta, k)) {
-    case GGUF_TYPE_UINT32: value = gguf_get_val_u32(meta, k); break;
-    case GGUF_TYPE_INT32: value = gguf_get_val_i32(meta, k); break;
-    case GGUF_TYPE_UINT64: value = (int64_t) gguf_get_val_u64(meta, k); break;
-    case GGUF_TYPE_INT64: value = gguf_get_val_i64(meta, k); break;
-    default:
-        return err_set(ERR_FORMAT, "vocab: key '%s' has type %s; it must be u32", key, gguf_type_name(gguf_get_kv_type(meta, k)));
+        case GGUF_TYPE_UINT32: value = gguf_get_val_u32(meta, k); break;
+        case GGUF_TYPE_INT32: value = gguf_get_val_i32(meta, k); break;
+        case GGUF_TYPE_UINT64: value = (int64_t) gguf_get_val_u64(meta, k); break;
+        case GGUF_TYPE_INT64: value = gguf_get_val_i64(meta, k); break;
+        default:
+            return err_set(ERR_FORMAT, "vocab: key '%s' has type %s; it must be u32", key,
+                           gguf_type_name(gguf_get_kv_type(meta, k)));
     }
     if (is_id(v, value)) {
         *id = (llama_token) value;
@@ -147,7 +158,8 @@ static enum err read_flag(const struct gguf_context *meta, const char *name, boo
     int64_t id = gguf_find_key(meta, key);
     if (id < 0) return ERR_OK;
     if (gguf_get_kv_type(meta, id) != GGUF_TYPE_BOOL) {
-        return err_set(ERR_FORMAT, "vocab: key '%s' has type %s; it must be bool", key, gguf_type_name(gguf_get_kv_type(meta, id)));
+        return err_set(ERR_FORMAT, "vocab: key '%s' has type %s; it must be bool", key,
+                       gguf_type_name(gguf_get_kv_type(meta, id)));
     }
     *flag = gguf_get_val_bool(meta, id);
     return ERR_OK;

@@ -102,7 +102,20 @@ static enum err encode(struct session *s, const char *p, const char *end, bool a
 }
 
 const struct vocab_kind vocab_kind_spm = {
-    .type = LLAMA_VOCAB_TYPE_SPM, .model = "llama", .name = "SPM",
-    .bos = 1, .eos = 2, .unk = 0, .sep = -1, .pad = -1, .mask = -1, .add_bos = true, .add_space_prefix = true,
-    .piece = piece, .findable = findable, .ready = ready, .free = unload, .encode = encode,
+    .type = LLAMA_VOCAB_TYPE_SPM,
+    .model = "llama",
+    .name = "SPM",
+    .bos = 1,
+    .eos = 2,
+    .unk = 0,
+    .sep = -1,
+    .pad = -1,
+    .mask = -1,
+    .add_bos = true,
+    .add_space_prefix = true,
+    .piece = piece,
+    .findable = findable,
+    .ready = ready,
+    .free = unload,
+    .encode = encode,
 };

@@ -17,6 +17,15 @@ static bool findable(const char *text, size_t len, enum llama_token_attr attr, c
 }
 
 const struct vocab_kind vocab_kind_test = {
-    .type = LLAMA_VOCAB_TYPE_TEST, .model = "test", .name = "test",
-    .bos = -1, .eos = -1, .unk = -1, .sep = -1, .pad = -1, .mask = -1, .piece = piece, .findable = findable,
+    .type = LLAMA_VOCAB_TYPE_TEST,
+    .model = "test",
+    .name = "test",
+    .bos = -1,
+    .eos = -1,
+    .unk = -1,
+    .sep = -1,
+    .pad = -1,
+    .mask = -1,
+    .piece = piece,
+    .findable = findable,
 };

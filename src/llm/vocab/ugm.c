@@ -43,7 +43,8 @@ static enum err load_map(struct llama_vocab *v, const struct gguf_context *meta)
     u->n_replacement = n - 4 - bytes;
     u->units = malloc((size_t) bytes + 4);
     u->replacements = malloc(u->n_replacement + 1);
-    if (!u->units || !u->replacements) return err_set(ERR_NOMEM, "vocab: no memory for a normalization table of %zu bytes", n);
+    if (!u->units || !u->replacements)
+        return err_set(ERR_NOMEM, "vocab: no memory for a normalization table of %zu bytes", n);
     memcpy(u->units, p + 4, bytes);
     memcpy(u->replacements, p + 4 + bytes, u->n_replacement);
     u->replacements[u->n_replacement] = 0;  // the last may lack its terminator
@@ -288,7 +289,21 @@ static enum err encode(struct session *s, const char *p, const char *end, bool a
 }
 
 const struct vocab_kind vocab_kind_ugm = {
-    .type = LLAMA_VOCAB_TYPE_UGM, .model = "t5", .name = "UGM",
-    .bos = -1, .eos = 1, .unk = 2, .sep = -1, .pad = 0, .mask = -1, .add_eos = true, .add_space_prefix = true,
-    .piece = piece, .findable = findable, .load = load, .ready = ready, .free = unload, .encode = encode,
+    .type = LLAMA_VOCAB_TYPE_UGM,
+    .model = "t5",
+    .name = "UGM",
+    .bos = -1,
+    .eos = 1,
+    .unk = 2,
+    .sep = -1,
+    .pad = 0,
+    .mask = -1,
+    .add_eos = true,
+    .add_space_prefix = true,
+    .piece = piece,
+    .findable = findable,
+    .load = load,
+    .ready = ready,
+    .free = unload,
+    .encode = encode,
 };

@@ -75,6 +75,4 @@ static inline int utf8_encode(uint32_t c, char out[4]) {
 }
 
 // Length that a first byte announces, 1 for anything else.
-static inline int utf8_len(uint8_t c) {
-    return c < 0xc2 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 1;
-}
+static inline int utf8_len(uint8_t c) { return c < 0xc2 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 1; }

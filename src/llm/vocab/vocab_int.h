@@ -15,9 +15,9 @@ struct session;
 
 struct vocab_kind {
     enum llama_vocab_type type;
-    const char *model;      // value of tokenizer.ggml.model
-    const char *name;       // for messages and listings
-    const char *pre;        // pre-tokenizer if the file names none; NULL: the kind has none
+    const char *model;  // value of tokenizer.ggml.model
+    const char *name;   // for messages and listings
+    const char *pre;    // pre-tokenizer if the file names none; NULL: the kind has none
     // Defaults for what the file leaves open; -1: no such token.
     llama_token bos, eos, unk, sep, pad, mask;
     bool add_bos, add_eos, add_sep, add_space_prefix, clean_spaces;
@@ -59,7 +59,9 @@ uint64_t index_hash(const char *p, size_t len);
 // Sets the value of string i of t, whose hash is h; a later one replaces an earlier one of the same bytes.
 void index_put(struct index *x, const struct texts *t, uint32_t i, uint64_t h);
 // Fetches where a hash leads, for index_put a few dozen steps later: filling a table of megabytes waits for memory otherwise.
-static inline void index_fetch(const struct index *x, uint64_t h) { __builtin_prefetch(&x->slots[(uint32_t) h & x->mask], 1); }
+static inline void index_fetch(const struct index *x, uint64_t h) {
+    __builtin_prefetch(&x->slots[(uint32_t) h & x->mask], 1);
+}
 #define INDEX_AHEAD 32
 // Number of the string, UINT32_MAX if it is not there.
 uint32_t index_find(const struct index *x, const struct texts *t, const char *p, size_t len);
@@ -69,7 +71,7 @@ struct trie {
     struct trie_edge {
         uint32_t key;  // node << 8 | byte, plus one; 0 empty
         uint32_t node;
-    } *edges;
+    } * edges;
     uint32_t mask;
     uint32_t n_edge, n_node, cap_node;
     int32_t *values;  // [n_node] -1: no string ends here
@@ -94,19 +96,33 @@ struct ugm;
 #define PIECE_SLACK 16  // readable bytes behind the last piece
 
 enum vocab_special {
-    SPECIAL_BOS, SPECIAL_EOS, SPECIAL_EOT, SPECIAL_EOM, SPECIAL_UNK, SPECIAL_SEP, SPECIAL_PAD, SPECIAL_MASK, SPECIAL_NL,
-    SPECIAL_FIM_PRE, SPECIAL_FIM_SUF, SPECIAL_FIM_MID, SPECIAL_FIM_PAD, SPECIAL_FIM_REP, SPECIAL_FIM_SEP, SPECIAL_COUNT
+    SPECIAL_BOS,
+    SPECIAL_EOS,
+    SPECIAL_EOT,
+    SPECIAL_EOM,
+    SPECIAL_UNK,
+    SPECIAL_SEP,
+    SPECIAL_PAD,
+    SPECIAL_MASK,
+    SPECIAL_NL,
+    SPECIAL_FIM_PRE,
+    SPECIAL_FIM_SUF,
+    SPECIAL_FIM_MID,
+    SPECIAL_FIM_PAD,
+    SPECIAL_FIM_REP,
+    SPECIAL_FIM_SEP,
+    SPECIAL_COUNT
 };
 
 struct llama_vocab {
     const struct vocab_kind *kind;
     int32_t n;
-    struct texts text;    // as in the file
-    struct texts piece;   // what they stand for
+    struct texts text;   // as in the file
+    struct texts piece;  // what they stand for
     struct index by_piece;
-    float *scores;        // NULL: all 0
+    float *scores;  // NULL: all 0
     uint16_t *attrs;
-    uint8_t *eog;         // bit set
+    uint8_t *eog;  // bit set
     llama_token special[SPECIAL_COUNT];
     llama_token byte_token[256];  // <0x00> ... <0xFF>, -1
     bool has_bytes;               // all 256 of them
@@ -117,12 +133,12 @@ struct llama_vocab {
     // parts of single kinds
     struct bpe *bpe;
     struct ugm *ugm;
-    struct trie *trie;  // rwkv, plamo2: pieces
+    struct trie *trie;    // rwkv, plamo2: pieces
     uint32_t *spm_order;  // [n] smaller merges first
     uint32_t glue[4];     // ASCII characters that some piece or merge has before a space: text is not cut behind them
     bool glue_other;      // the same for any other character
     _Atomic(struct vocab_order *) order;  // made when first asked for
-    uint32_t max_piece;   // bytes of the longest findable piece
+    uint32_t max_piece;                   // bytes of the longest findable piece
 };
 
 // Token of exactly these bytes among the findable ones, -1 if none.
@@ -144,7 +160,7 @@ size_t vocab_unescape(const char *text, size_t len, char *out);
 
 // ---- session.c: one call of llama_tokenize
 struct word_slot {
-    const char *p;  // an earlier occurrence
+    const char *p;        // an earlier occurrence
     uint32_t len, at, n;  // its tokens in out
 };
 
@@ -156,7 +172,7 @@ struct session {
     uint32_t word_mask;
     char *scratch;  // room for texts that must be changed before they are cut; stays in place for the whole call
     size_t scratch_n, scratch_cap;
-    void *merge;    // merge.h's arrays
+    void *merge;  // merge.h's arrays
     size_t merge_cap;
 };
 enum err session_grow(struct session *s, size_t more) MUST_USE;

@@ -128,7 +128,19 @@ static bool findable(const char *text, size_t len, enum llama_token_attr attr, c
 }
 
 const struct vocab_kind vocab_kind_wpm = {
-    .type = LLAMA_VOCAB_TYPE_WPM, .model = "bert", .name = "WPM",
-    .bos = 101, .eos = -1, .unk = 100, .sep = 102, .pad = 0, .mask = 103, .add_bos = true, .add_sep = true, .clean_spaces = true,
-    .piece = piece, .findable = findable, .encode = encode,
+    .type = LLAMA_VOCAB_TYPE_WPM,
+    .model = "bert",
+    .name = "WPM",
+    .bos = 101,
+    .eos = -1,
+    .unk = 100,
+    .sep = 102,
+    .pad = 0,
+    .mask = 103,
+    .add_bos = true,
+    .add_sep = true,
+    .clean_spaces = true,
+    .piece = piece,
+    .findable = findable,
+    .encode = encode,
 };

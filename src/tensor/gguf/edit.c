@@ -5,7 +5,10 @@
 
 static bool usable(const struct gguf_context *ctx, const char *key) {
     if (ctx && key && *key) return true;
-    err_set(ERR_INVALID, "gguf: a key can't be set: %s", !ctx ? "the context is NULL" : !key ? "its name is NULL" : "its name is empty");
+    err_set(ERR_INVALID, "gguf: a key can't be set: %s",
+            !ctx   ? "the context is NULL"
+            : !key ? "its name is NULL"
+                   : "its name is empty");
     return false;
 }
 
@@ -24,7 +27,8 @@ enum err gguf_apply_alignment(struct gguf_context *ctx) {
         ctx->ti[i].offset = at;
         uint64_t padded = gguf_pad(ctx->ti[i].size, ctx->alignment);
         if (__builtin_add_overflow(at, padded, &at) || at > INT64_MAX) {
-            return err_set(ERR_INVALID, "gguf: the tensors up to '%s' have more bytes than 63 bits count", ctx->ti[i].name.p);
+            return err_set(ERR_INVALID, "gguf: the tensors up to '%s' have more bytes than 63 bits count",
+                           ctx->ti[i].name.p);
         }
     }
     return ERR_OK;
@@ -46,9 +50,7 @@ int64_t gguf_remove_key(struct gguf_context *ctx, const char *key) {
     return id;
 }
 
-static enum err no_memory(const char *key) {
-    return err_set(ERR_NOMEM, "gguf: no memory for the value of key '%s'", key);
-}
+static enum err no_memory(const char *key) { return err_set(ERR_NOMEM, "gguf: no memory for the value of key '%s'", key); }
 
 // Puts a finished entry (owned) at the back, replacing the one of the same name. Frees it on failure.
 static void put(struct gguf_context *ctx, struct kv kv) {
@@ -104,9 +106,9 @@ static void set(struct gguf_context *ctx, const char *key, enum gguf_type type, 
     if (usable(ctx, key) && make(&kv, key, strlen(key), type, data, bytes) == ERR_OK) put(ctx, kv);
 }
 
-#define SETTER(name, ctype, TYPE)                                                            \
-    void gguf_set_val_##name(struct gguf_context *ctx, const char *key, ctype val) {         \
-        set(ctx, key, GGUF_TYPE_##TYPE, &val, sizeof val);                                   \
+#define SETTER(name, ctype, TYPE)                                                                                           \
+    void gguf_set_val_##name(struct gguf_context *ctx, const char *key, ctype val) {                                        \
+        set(ctx, key, GGUF_TYPE_##TYPE, &val, sizeof val);                                                                  \
     }
 SETTER(u8, uint8_t, UINT8)
 SETTER(i8, int8_t, INT8)
@@ -239,7 +241,8 @@ static enum err describe(struct tensor_info *ti, const struct ggml_tensor *t) {
     memcpy(ti->ne, t->ne, sizeof ti->ne);
     size_t len = strnlen(t->name, sizeof t->name);
     if (len == sizeof t->name) return err_set(ERR_INVALID, "gguf: a tensor's name has no terminator");
-    if (!ggml_is_contiguous(t)) return err_set(ERR_INVALID, "gguf: tensor '%s' is not contiguous; add a ggml_cont of it", t->name);
+    if (!ggml_is_contiguous(t))
+        return err_set(ERR_INVALID, "gguf: tensor '%s' is not contiguous; add a ggml_cont of it", t->name);
     TRY(gguf_tensor_bytes(t->name, t->type, t->ne, &ti->size));
     ti->name.len = len;
     ti->name.p = malloc(len + 1);
@@ -259,7 +262,8 @@ static enum err describe(struct tensor_info *ti, const struct ggml_tensor *t) {
 
 void gguf_add_tensor(struct gguf_context *ctx, const struct ggml_tensor *tensor) {
     if (!ctx || !tensor || ggml_is_error(tensor)) {
-        err_set(ERR_INVALID, "gguf: a tensor can't be added: %s", !ctx ? "the context is NULL" : "it is NULL or the error tensor");
+        err_set(ERR_INVALID, "gguf: a tensor can't be added: %s",
+                !ctx ? "the context is NULL" : "it is NULL or the error tensor");
         return;
     }
     if (gguf_find_tensor(ctx, tensor->name) >= 0) {

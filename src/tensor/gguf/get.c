@@ -45,9 +45,7 @@ void gguf_free(struct gguf_context *ctx) {
     free(ctx);
 }
 
-const char *gguf_type_name(enum gguf_type type) {
-    return (unsigned) type < GGUF_TYPE_COUNT ? type_names[type] : NULL;
-}
+const char *gguf_type_name(enum gguf_type type) { return (unsigned) type < GGUF_TYPE_COUNT ? type_names[type] : NULL; }
 
 uint32_t gguf_get_version(const struct gguf_context *ctx) { return ctx ? ctx->version : 0; }
 
@@ -104,10 +102,10 @@ enum gguf_type gguf_get_arr_type(const struct gguf_context *ctx, int64_t key_id)
     return kv ? kv->arr_type : GGUF_TYPE_COUNT;
 }
 
-#define GETTER(name, ctype, TYPE)                                                     \
-    ctype gguf_get_val_##name(const struct gguf_context *ctx, int64_t key_id) {       \
-        const struct kv *kv = kv_of(ctx, key_id, GGUF_TYPE_##TYPE);                   \
-        return kv ? *(const ctype *) kv->data : (ctype) 0;                            \
+#define GETTER(name, ctype, TYPE)                                                                                           \
+    ctype gguf_get_val_##name(const struct gguf_context *ctx, int64_t key_id) {                                             \
+        const struct kv *kv = kv_of(ctx, key_id, GGUF_TYPE_##TYPE);                                                         \
+        return kv ? *(const ctype *) kv->data : (ctype) 0;                                                                  \
     }
 GETTER(u8, uint8_t, UINT8)
 GETTER(i8, int8_t, INT8)

@@ -26,7 +26,7 @@ struct name {
 // An array of strings as it lies in the file: 64-bit length, bytes, and so on.
 struct str_list {
     const uint8_t *raw;
-    uint32_t *offs;  // [n] start of each string's bytes from raw; its length stands in the 8 bytes before
+    uint32_t *offs;          // [n] start of each string's bytes from raw; its length stands in the 8 bytes before
     _Atomic(char *) c_view;  // [n] pointers followed by terminated copies; made when first asked for
 };
 
@@ -48,7 +48,7 @@ struct tensor_info {
     enum ggml_type type;
     uint64_t offset;  // from the start of the data section
     size_t size;
-    const void *data;                   // where the bytes are, NULL if not known
+    const void *data;                    // where the bytes are, NULL if not known
     struct ggml_backend_buffer *buffer;  // not NULL: data lies in a device buffer
     struct ggml_tensor *tensor;          // copy to read it through, owned; NULL if data is plain memory
     bool owned;                          // name is an allocation of this entry
@@ -72,8 +72,8 @@ struct gguf_context {
     size_t n_ti, cap_ti;
     struct name_set kv_names, ti_names;
     uint8_t *pool;
-    uint8_t *image;        // raw metadata; owned unless it is the mapping
-    void *map;             // whole file, NULL if not mapped
+    uint8_t *image;  // raw metadata; owned unless it is the mapping
+    void *map;       // whole file, NULL if not mapped
     size_t map_size;
 };
 
@@ -91,11 +91,11 @@ enum err names_rebuild(struct name_set *s, const void *entries, size_t stride, s
 struct source {
     const uint8_t *p;  // bytes that are here
     size_t have;
-    uint64_t total;    // bytes that there are; UINT64_MAX if only the end will tell
-    bool exact_end;    // total is the true size, not a bound
-    uint8_t *block;    // owned storage of p, NULL if p is the caller's buffer or a mapping
+    uint64_t total;  // bytes that there are; UINT64_MAX if only the end will tell
+    bool exact_end;  // total is the true size, not a bound
+    uint8_t *block;  // owned storage of p, NULL if p is the caller's buffer or a mapping
     size_t cap;
-    bool one_by_one;   // never read ahead
+    bool one_by_one;  // never read ahead
     FILE *file;
     gguf_reader_callback_t callback;
     void *userdata;

@@ -23,9 +23,7 @@ static const struct name *name_at(const void *entries, size_t stride, size_t i) 
     return (const struct name *) ((const char *) entries + i * stride);
 }
 
-void names_init(struct name_set *s) {
-    *s = (struct name_set){.seed = (uint64_t) (uintptr_t) s * 0x9e3779b97f4a7c15u};
-}
+void names_init(struct name_set *s) { *s = (struct name_set){.seed = (uint64_t) (uintptr_t) s * 0x9e3779b97f4a7c15u}; }
 
 void names_free(struct name_set *s) {
     free(s->slots);

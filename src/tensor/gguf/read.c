@@ -24,9 +24,7 @@ struct span {
     uint64_t name, data;
 };
 
-static uint64_t left(const struct reader *r) {
-    return r->src->total - r->pos;
-}
+static uint64_t left(const struct reader *r) { return r->src->total - r->pos; }
 
 // Makes n more bytes available; the sentence says what was being read.
 static enum err need(struct reader *r, uint64_t n, const char *what, const char *of) {
@@ -35,8 +33,8 @@ static enum err need(struct reader *r, uint64_t n, const char *what, const char 
         if (e != ERR_FORMAT) return e;
     }
     unsigned long long have = r->src->exact_end ? left(r) : r->src->have > r->pos ? r->src->have - r->pos : 0;
-    return err_set(ERR_FORMAT, "gguf: %s ends inside %s%s%s: %llu bytes wanted at offset %llu, %llu left", r->src->what, what,
-                   of ? " of " : "", of ? of : "", (unsigned long long) n, (unsigned long long) r->pos, have);
+    return err_set(ERR_FORMAT, "gguf: %s ends inside %s%s%s: %llu bytes wanted at offset %llu, %llu left", r->src->what,
+                   what, of ? " of " : "", of ? of : "", (unsigned long long) n, (unsigned long long) r->pos, have);
 }
 
 static uint32_t get_u32(const uint8_t *p) {
@@ -106,12 +104,14 @@ static enum err read_header(struct reader *r, uint64_t *n_ti, uint64_t *n_kv) {
     TRY(need(r, 8, "the header", NULL));
     const uint8_t *p = r->src->p;
     if (memcmp(p, GGUF_MAGIC, 4) != 0) {
-        return err_set(ERR_FORMAT, "gguf: %s is not a GGUF file: it begins with bytes %02x %02x %02x %02x instead of \"GGUF\"",
+        return err_set(ERR_FORMAT,
+                       "gguf: %s is not a GGUF file: it begins with bytes %02x %02x %02x %02x instead of \"GGUF\"",
                        r->src->what, p[0], p[1], p[2], p[3]);
     }
     uint32_t version = get_u32(p + 4);
     if (version != 0 && (version & 0xffff) == 0) {
-        return err_set(ERR_UNSUPPORTED, "gguf: %s is in big-endian byte order (version field %08x); convert it to little-endian",
+        return err_set(ERR_UNSUPPORTED,
+                       "gguf: %s is in big-endian byte order (version field %08x); convert it to little-endian",
                        r->src->what, (unsigned) version);
     }
     if (version < 2 || version > GGUF_VERSION) {
@@ -143,7 +143,8 @@ static enum err read_str_array(struct reader *r, struct kv *kv, const char *key)
         if (i >= cap) {
             cap = r->src->exact_end ? (size_t) n : cap ? cap * 2 : 64;
             uint32_t *offs = realloc(kv->strs.offs, cap * sizeof *offs);
-            if (!offs) return err_set(ERR_NOMEM, "gguf: no memory for the %llu strings of key '%s'", (unsigned long long) n, key);
+            if (!offs)
+                return err_set(ERR_NOMEM, "gguf: no memory for the %llu strings of key '%s'", (unsigned long long) n, key);
             kv->strs.offs = offs;
         }
         uint64_t at, len;
@@ -214,7 +215,8 @@ static enum err read_kv(struct reader *r, size_t i) {
     snprintf(nth, sizeof nth, "key number %zu", i);
     uint64_t len, start = r->pos;
     TRY(read_string(r, &r->kv_spans[i].name, &len, "the name", nth));
-    if (len == 0) return err_set(ERR_FORMAT, "gguf: key number %zu at offset %llu has no name", i, (unsigned long long) start);
+    if (len == 0)
+        return err_set(ERR_FORMAT, "gguf: key number %zu at offset %llu has no name", i, (unsigned long long) start);
     kv->key.len = (size_t) len;
     TRY(read_value(r, kv, &r->kv_spans[i], shown(buf, r->src->p + r->kv_spans[i].name, len)));
     r->pool_bytes += len + 1 + 8;
@@ -239,11 +241,13 @@ static enum err read_tensor(struct reader *r, size_t i) {
     ti->name.len = (size_t) len;
     shown(buf, r->src->p + at, len);
     if (len >= GGML_MAX_NAME) {
-        return err_set(ERR_FORMAT, "gguf: the name of tensor '%s' at offset %llu has %llu characters; at most %d can be kept", buf,
+        return err_set(ERR_FORMAT,
+                       "gguf: the name of tensor '%s' at offset %llu has %llu characters; at most %d can be kept", buf,
                        (unsigned long long) start, (unsigned long long) len, GGML_MAX_NAME - 1);
     }
     if (memchr(r->src->p + at, 0, (size_t) len)) {
-        return err_set(ERR_FORMAT, "gguf: the name of tensor '%s' at offset %llu holds a zero byte", buf, (unsigned long long) start);
+        return err_set(ERR_FORMAT, "gguf: the name of tensor '%s' at offset %llu holds a zero byte", buf,
+                       (unsigned long long) start);
     }
     TRY(read_u32(r, &ti->n_dims, "the dimensions", buf));
     if (ti->n_dims > GGML_MAX_DIMS) {
@@ -306,7 +310,8 @@ static enum err place_all(struct reader *r) {
         enum err e = names_add(&ctx->kv_names, ctx->kv, sizeof *ctx->kv, i);
         if (e == ERR_INVALID) {
             return err_set(ERR_FORMAT, "gguf: key '%s' occurs twice, the second time at offset %llu",
-                           shown(buf, image + r->kv_spans[i].name, ctx->kv[i].key.len), (unsigned long long) r->kv_spans[i].name - 8);
+                           shown(buf, image + r->kv_spans[i].name, ctx->kv[i].key.len),
+                           (unsigned long long) r->kv_spans[i].name - 8);
         }
         TRY(e);
     }
@@ -314,7 +319,8 @@ static enum err place_all(struct reader *r) {
         enum err e = names_add(&ctx->ti_names, ctx->ti, sizeof *ctx->ti, i);
         if (e == ERR_INVALID) {
             return err_set(ERR_FORMAT, "gguf: tensor '%s' occurs twice, the second time at offset %llu",
-                           shown(buf, image + r->ti_spans[i].name, ctx->ti[i].name.len), (unsigned long long) r->ti_spans[i].name - 8);
+                           shown(buf, image + r->ti_spans[i].name, ctx->ti[i].name.len),
+                           (unsigned long long) r->ti_spans[i].name - 8);
         }
         TRY(e);
     }
@@ -327,11 +333,13 @@ static enum err read_alignment(struct gguf_context *ctx) {
     if (id < 0) return ERR_OK;
     const struct kv *kv = &ctx->kv[id];
     if (kv->type != GGUF_TYPE_UINT32) {
-        return err_set(ERR_FORMAT, "gguf: key '" GGUF_KEY_GENERAL_ALIGNMENT "' has type %s; it must be u32", gguf_type_name(kv->type));
+        return err_set(ERR_FORMAT, "gguf: key '" GGUF_KEY_GENERAL_ALIGNMENT "' has type %s; it must be u32",
+                       gguf_type_name(kv->type));
     }
     uint32_t v = *(const uint32_t *) kv->data;
     if (v == 0 || (v & (v - 1))) {
-        return err_set(ERR_FORMAT, "gguf: key '" GGUF_KEY_GENERAL_ALIGNMENT "' is %u; it must be a power of two", (unsigned) v);
+        return err_set(ERR_FORMAT, "gguf: key '" GGUF_KEY_GENERAL_ALIGNMENT "' is %u; it must be a power of two",
+                       (unsigned) v);
     }
     ctx->alignment = v;
     return ERR_OK;
@@ -341,22 +349,26 @@ static enum err read_alignment(struct gguf_context *ctx) {
 static enum err check_data(struct reader *r, bool bounded) {
     struct gguf_context *ctx = r->ctx;
     uint64_t start = ctx->n_ti ? (r->pos + ctx->alignment - 1) & ~((uint64_t) ctx->alignment - 1) : r->pos;
-    if (start > SIZE_MAX / 2) return err_set(ERR_FORMAT, "gguf: the data section starts at %llu", (unsigned long long) start);
+    if (start > SIZE_MAX / 2)
+        return err_set(ERR_FORMAT, "gguf: the data section starts at %llu", (unsigned long long) start);
     ctx->data_offset = (size_t) start;
     uint64_t total = r->src->total;
     for (size_t i = 0; i < ctx->n_ti; i++) {
         const struct tensor_info *ti = &ctx->ti[i];
         if (ti->offset & (ctx->alignment - 1)) {
-            return err_set(ERR_FORMAT, "gguf: tensor '%s' starts at %llu in the data section, which is no multiple of the alignment %zu",
+            return err_set(ERR_FORMAT,
+                           "gguf: tensor '%s' starts at %llu in the data section, which is no multiple of the alignment %zu",
                            ti->name.p, (unsigned long long) ti->offset, ctx->alignment);
         }
         if (ti->offset > INT64_MAX / 2) {
-            return err_set(ERR_FORMAT, "gguf: tensor '%s' starts at %llu in the data section", ti->name.p, (unsigned long long) ti->offset);
+            return err_set(ERR_FORMAT, "gguf: tensor '%s' starts at %llu in the data section", ti->name.p,
+                           (unsigned long long) ti->offset);
         }
         if (ti->size == 0 || !bounded) continue;
         if (start > total || ti->offset > total - start || ti->size > total - start - ti->offset) {
-            return err_set(ERR_FORMAT, "gguf: tensor '%s' takes %zu bytes at offset %llu, but %s ends at %llu: cut off?", ti->name.p,
-                           ti->size, (unsigned long long) (start + ti->offset), r->src->what, (unsigned long long) total);
+            return err_set(ERR_FORMAT, "gguf: tensor '%s' takes %zu bytes at offset %llu, but %s ends at %llu: cut off?",
+                           ti->name.p, ti->size, (unsigned long long) (start + ti->offset), r->src->what,
+                           (unsigned long long) total);
         }
     }
     return ERR_OK;
@@ -432,8 +444,11 @@ struct gguf_context *gguf_init_from_callback(gguf_reader_callback_t callback, vo
         err_set(ERR_INVALID, "gguf: the callback to read with is NULL");
         return NULL;
     }
-    struct source src = {.callback = callback, .userdata = userdata, .max_chunk = max_chunk_read,
-                         .total = max_expected_size ? max_expected_size : UINT64_MAX, .what = "the callback's data"};
+    struct source src = {.callback = callback,
+                         .userdata = userdata,
+                         .max_chunk = max_chunk_read,
+                         .total = max_expected_size ? max_expected_size : UINT64_MAX,
+                         .what = "the callback's data"};
     return init(&src, params, true);
 }
 
@@ -465,7 +480,8 @@ static enum err open_map(const char *fname, int *fd, struct source *src) {
     struct stat st;
     if (fstat(*fd, &st) != 0) return err_set(ERR_IO, "gguf: cannot ask for the size of '%s': %s", fname, strerror(errno));
     if (!S_ISREG(st.st_mode)) {
-        return err_set(ERR_IO, "gguf: '%s' is %s, not a file", fname, S_ISDIR(st.st_mode) ? "a directory" : "a device or a pipe");
+        return err_set(ERR_IO, "gguf: '%s' is %s, not a file", fname,
+                       S_ISDIR(st.st_mode) ? "a directory" : "a device or a pipe");
     }
     src->total = (uint64_t) st.st_size;
     src->exact_end = true;

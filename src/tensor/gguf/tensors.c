@@ -4,13 +4,12 @@
 
 #define BLOB_NAME "GGUF tensor data binary blob"
 
-size_t gguf_pad(size_t n, size_t alignment) {
-    return (n + alignment - 1) & ~(alignment - 1);
-}
+size_t gguf_pad(size_t n, size_t alignment) { return (n + alignment - 1) & ~(alignment - 1); }
 
 enum err gguf_tensor_bytes(const char *name, enum ggml_type type, const int64_t *ne, size_t *size) {
     const struct type *t = type_get(type);
-    if (!t) return err_set(ERR_FORMAT, "gguf: tensor '%s' has type %lld, which is unknown or retired", name, (long long) type);
+    if (!t)
+        return err_set(ERR_FORMAT, "gguf: tensor '%s' has type %lld, which is unknown or retired", name, (long long) type);
     uint64_t n = 1;
     for (int i = 0; i < GGML_MAX_DIMS; i++) {
         if (ne[i] < 0) {
@@ -84,8 +83,8 @@ enum err gguf_make_tensors(const struct gguf_context *ctx, struct source *src, s
     if (__builtin_add_overflow(mem, gguf_pad(size, GGML_MEM_ALIGN), &mem)) {
         return err_set(ERR_NOMEM, "gguf: %zu bytes of tensor data do not fit the address space", size);
     }
-    struct ggml_context *out = ggml_init((struct ggml_init_params){.mem_size = mem ? mem : GGML_MEM_ALIGN,
-                                                                   .no_alloc = params.no_alloc});
+    struct ggml_context *out =
+        ggml_init((struct ggml_init_params){.mem_size = mem ? mem : GGML_MEM_ALIGN, .no_alloc = params.no_alloc});
     if (!out) return err_set(ERR_NOMEM, "gguf: no memory for a context of %zu bytes for %zu tensors", mem, ctx->n_ti);
     uint8_t *data = NULL;
     enum err e = ERR_OK;

@@ -122,7 +122,8 @@ static enum err write_data(FILE *f, const struct gguf_context *ctx) {
     for (size_t i = 0; i < ctx->n_ti; i++) {
         const struct tensor_info *ti = &ctx->ti[i];
         if (ti->offset < at) {
-            return err_set(ERR_UNSUPPORTED, "gguf: tensor '%s' lies before the end of the tensor that precedes it in the list", ti->name.p);
+            return err_set(ERR_UNSUPPORTED,
+                           "gguf: tensor '%s' lies before the end of the tensor that precedes it in the list", ti->name.p);
         }
         while (at < ti->offset) {
             size_t gap = ti->offset - at < SIZE_MAX / 2 ? (size_t) (ti->offset - at) : SIZE_MAX / 2;

@@ -4,15 +4,17 @@
 #include "support/vocabs.h"
 #include <limits.h>
 
-static const llama_chat_message talk[] = {{"system", "Be kind."}, {"user", "Hi"}, {"assistant", "Hello!"}, {"user", " More? "}};
+static const llama_chat_message talk[] = {
+    {"system", "Be kind."}, {"user", "Hi"}, {"assistant", "Hello!"}, {"user", " More? "}};
 
 static void test_texts(void **state) {
     (void) state;
     static const struct {
         const char *name, *want;
     } cases[] = {
-        {"chatml", "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello!<|im_end|>\n"
-                   "<|im_start|>user\n More? <|im_end|>\n<|im_start|>assistant\n"},
+        {"chatml",
+         "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello!<|im_end|>\n"
+         "<|im_start|>user\n More? <|im_end|>\n<|im_start|>assistant\n"},
         {"llama2-sys", "[INST] <<SYS>>\nBe kind.\n<</SYS>>\n\nHi [/INST]Hello!</s>[INST]  More?  [/INST]"},
         {"llama2-sys-bos", "[INST] <<SYS>>\nBe kind.\n<</SYS>>\n\nHi [/INST]Hello!</s><s>[INST]  More?  [/INST]"},
         {"llama2-sys-strip", "[INST] <<SYS>>\nBe kind.\n<</SYS>>\n\nHi [/INST]Hello!</s>[INST] More? [/INST]"},
@@ -22,62 +24,97 @@ static void test_texts(void **state) {
         {"mistral-v3-tekken", "[INST]Be kind.\n\nHi[/INST]Hello!</s>[INST] More? [/INST]"},
         {"mistral-v7", "[SYSTEM_PROMPT] Be kind.[/SYSTEM_PROMPT][INST] Hi[/INST] Hello!</s>[INST]  More? [/INST]"},
         {"mistral-v7-tekken", "[SYSTEM_PROMPT]Be kind.[/SYSTEM_PROMPT][INST]Hi[/INST]Hello!</s>[INST] More? [/INST]"},
-        {"phi3", "<|system|>\nBe kind.<|end|>\n<|user|>\nHi<|end|>\n<|assistant|>\nHello!<|end|>\n<|user|>\n More? <|end|>\n<|assistant|>\n"},
-        {"phi4", "<|im_start|>system<|im_sep|>Be kind.<|im_end|><|im_start|>user<|im_sep|>Hi<|im_end|><|im_start|>assistant<|im_sep|>Hello!<|im_end|>"
+        {"phi3", "<|system|>\nBe kind.<|end|>\n<|user|>\nHi<|end|>\n<|assistant|>\nHello!<|end|>\n<|user|>\n More? "
+                 "<|end|>\n<|assistant|>\n"},
+        {"phi4", "<|im_start|>system<|im_sep|>Be "
+                 "kind.<|im_end|><|im_start|>user<|im_sep|>Hi<|im_end|><|im_start|>assistant<|im_sep|>Hello!<|im_end|>"
                  "<|im_start|>user<|im_sep|> More? <|im_end|><|im_start|>assistant<|im_sep|>"},
         {"falcon3", "<|system|>\nBe kind.\n<|user|>\nHi\n<|assistant|>\nHello!\n<|user|>\n More? \n<|assistant|>\n"},
-        {"zephyr", "<|system|>\nBe kind.<|endoftext|>\n<|user|>\nHi<|endoftext|>\n<|assistant|>\nHello!<|endoftext|>\n<|user|>\n More? <|endoftext|>\n"
-                   "<|assistant|>\n"},
+        {"zephyr",
+         "<|system|>\nBe kind.<|endoftext|>\n<|user|>\nHi<|endoftext|>\n<|assistant|>\nHello!<|endoftext|>\n<|user|>\n "
+         "More? <|endoftext|>\n"
+         "<|assistant|>\n"},
         {"monarch", "system\nBe kind.</s>\n<s>user\nHi</s>\n<s>assistant\nHello!</s>\n<s>user\n More? </s>\n<s>assistant\n"},
-        {"gemma", "<start_of_turn>user\nBe kind.\n\nHi<end_of_turn>\n<start_of_turn>model\nHello!<end_of_turn>\n<start_of_turn>user\nMore?<end_of_turn>\n"
-                  "<start_of_turn>model\n"},
-        {"gemma4", "<|turn>system\nBe kind.<turn|>\n<|turn>user\nHi<turn|>\n<|turn>model\nHello!<turn|>\n<|turn>user\nMore?<turn|>\n<|turn>model\n"},
+        {"gemma",
+         "<start_of_turn>user\nBe "
+         "kind.\n\nHi<end_of_turn>\n<start_of_turn>model\nHello!<end_of_turn>\n<start_of_turn>user\nMore?<end_of_turn>\n"
+         "<start_of_turn>model\n"},
+        {"gemma4",
+         "<|turn>system\nBe "
+         "kind.<turn|>\n<|turn>user\nHi<turn|>\n<|turn>model\nHello!<turn|>\n<|turn>user\nMore?<turn|>\n<|turn>model\n"},
         {"orion", "Human: Be kind.\n\nHi\n\nAssistant: </s>Hello!</s>Human:  More? \n\nAssistant: </s>"},
-        {"openchat", "Be kind.<|end_of_turn|>GPT4 Correct User: Hi<|end_of_turn|>GPT4 Correct Assistant: Hello!<|end_of_turn|>"
-                     "GPT4 Correct User:  More? <|end_of_turn|>GPT4 Correct Assistant:"},
+        {"openchat",
+         "Be kind.<|end_of_turn|>GPT4 Correct User: Hi<|end_of_turn|>GPT4 Correct Assistant: Hello!<|end_of_turn|>"
+         "GPT4 Correct User:  More? <|end_of_turn|>GPT4 Correct Assistant:"},
         {"vicuna", "Be kind.\n\nUSER: Hi\nASSISTANT: Hello!</s>\nUSER:  More? \nASSISTANT:"},
         {"vicuna-orca", "SYSTEM: Be kind.\nUSER: Hi\nASSISTANT: Hello!</s>\nUSER:  More? \nASSISTANT:"},
-        {"deepseek", "Be kind.### Instruction:\nHi\n### Response:\nHello!\n<|EOT|>\n### Instruction:\n More? \n### Response:\n"},
+        {"deepseek",
+         "Be kind.### Instruction:\nHi\n### Response:\nHello!\n<|EOT|>\n### Instruction:\n More? \n### Response:\n"},
         {"deepseek2", "Be kind.\n\nUser: Hi\n\nAssistant: Hello!<｜end▁of▁sentence｜>User:  More? \n\nAssistant:"},
         {"deepseek3", "Be kind.\n\n<｜User｜>Hi<｜Assistant｜>Hello!<｜end▁of▁sentence｜><｜User｜> More? <｜Assistant｜>"},
-        {"command-r", "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>Be kind.<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>Hi<|END_OF_TURN_TOKEN|>"
-                      "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>Hello!<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>More?<|END_OF_TURN_TOKEN|>"
+        {"command-r", "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>Be "
+                      "kind.<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>Hi<|END_OF_TURN_TOKEN|>"
+                      "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>Hello!<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_"
+                      "TOKEN|>More?<|END_OF_TURN_TOKEN|>"
                       "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>"},
-        {"llama3", "<|start_header_id|>system<|end_header_id|>\n\nBe kind.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
-                   "<|start_header_id|>assistant<|end_header_id|>\n\nHello!<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nMore?<|eot_id|>"
+        {"llama3", "<|start_header_id|>system<|end_header_id|>\n\nBe "
+                   "kind.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+                   "<|start_header_id|>assistant<|end_header_id|>\n\nHello!<|eot_id|><|start_header_id|>user<|end_header_id|"
+                   ">\n\nMore?<|eot_id|>"
                    "<|start_header_id|>assistant<|end_header_id|>\n\n"},
-        {"llama4", "<|header_start|>system<|header_end|>\n\nBe kind.<|eot|><|header_start|>user<|header_end|>\n\nHi<|eot|>"
-                   "<|header_start|>assistant<|header_end|>\n\nHello!<|eot|><|header_start|>user<|header_end|>\n\nMore?<|eot|>"
-                   "<|header_start|>assistant<|header_end|>\n\n"},
+        {"llama4",
+         "<|header_start|>system<|header_end|>\n\nBe kind.<|eot|><|header_start|>user<|header_end|>\n\nHi<|eot|>"
+         "<|header_start|>assistant<|header_end|>\n\nHello!<|eot|><|header_start|>user<|header_end|>\n\nMore?<|eot|>"
+         "<|header_start|>assistant<|header_end|>\n\n"},
         {"chatglm3", "[gMASK]sop<|system|>\n Be kind.<|user|>\n Hi<|assistant|>\n Hello!<|user|>\n  More? <|assistant|>"},
         {"chatglm4", "[gMASK]<sop><|system|>\nBe kind.<|user|>\nHi<|assistant|>\nHello!<|user|>\n More? <|assistant|>\n"},
         {"glmedge", "<|system|>\nBe kind.<|user|>\nHi<|assistant|>\nHello!<|user|>\n More? <|assistant|>"},
         {"minicpm", "Be kind.<用户>Hi<AI>Hello!<用户>More?<AI>"},
-        {"exaone3", "[|system|]Be kind.[|endofturn|]\n[|user|]Hi\n[|assistant|]Hello![|endofturn|]\n[|user|]More?\n[|assistant|]"},
+        {"exaone3",
+         "[|system|]Be kind.[|endofturn|]\n[|user|]Hi\n[|assistant|]Hello![|endofturn|]\n[|user|]More?\n[|assistant|]"},
         {"rwkv-world", "System: Be kind.\n\nUser: Hi\n\nAssistant: Hello!\n\nUser: More?\n\nAssistant:"},
-        {"granite", "<|start_of_role|>system<|end_of_role|>Be kind.<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>Hi<|end_of_text|>\n"
-                    "<|start_of_role|>assistant<|end_of_role|>Hello!<|end_of_text|>\n<|start_of_role|>user<|end_of_role|> More? <|end_of_text|>\n"
+        {"granite", "<|start_of_role|>system<|end_of_role|>Be "
+                    "kind.<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>Hi<|end_of_text|>\n"
+                    "<|start_of_role|>assistant<|end_of_role|>Hello!<|end_of_text|>\n<|start_of_role|>user<|end_of_role|> "
+                    "More? <|end_of_text|>\n"
                     "<|start_of_role|>assistant<|end_of_role|>"},
-        {"gigachat", "<s>Be kind.<|message_sep|>user<|role_sep|>Hi<|message_sep|>available functions<|role_sep|>[]<|message_sep|>"
-                     "assistant<|role_sep|>Hello!<|message_sep|>user<|role_sep|> More? <|message_sep|>available functions<|role_sep|>[]<|message_sep|>"
-                     "assistant<|role_sep|>"},
+        {"gigachat",
+         "<s>Be kind.<|message_sep|>user<|role_sep|>Hi<|message_sep|>available functions<|role_sep|>[]<|message_sep|>"
+         "assistant<|role_sep|>Hello!<|message_sep|>user<|role_sep|> More? <|message_sep|>available "
+         "functions<|role_sep|>[]<|message_sep|>"
+         "assistant<|role_sep|>"},
         {"megrez", "<|role_start|>system<|role_end|>Be kind.<|turn_end|><|role_start|>user<|role_end|>Hi<|turn_end|>"
-                   "<|role_start|>assistant<|role_end|>Hello!<|turn_end|><|role_start|>user<|role_end|> More? <|turn_end|><|role_start|>assistant<|role_end|>"},
-        {"bailing", "<role>SYSTEM</role>Be kind.<role>HUMAN</role>Hi<role>ASSISTANT</role>Hello!<role>HUMAN</role> More? <role>ASSISTANT</role>"},
-        {"bailing2", "<role>SYSTEM</role>Be kind.<|role_end|><role>HUMAN</role>Hi<|role_end|><role>ASSISTANT</role>Hello!<|role_end|>"
-                     "<role>HUMAN</role> More? <|role_end|><role>ASSISTANT</role>"},
-        {"smolvlm", "<|im_start|>Be kind.\n\nUser: Hi<end_of_utterance>\nAssistant: Hello!<end_of_utterance>\nUser:  More? <end_of_utterance>\nAssistant:"},
-        {"hunyuan-moe", "<|startoftext|>Be kind.<|extra_4|><|startoftext|>Hi<|extra_0|>Hello!<|eos|><|startoftext|> More? <|extra_0|>"},
-        {"hunyuan-dense", "Be kind.<｜hy_place▁holder▁no▁3｜><｜hy_User｜>Hi<｜hy_Assistant｜>Hello!<｜hy_place▁holder▁no▁2｜><｜hy_User｜> More? <｜hy_Assistant｜>"},
+                   "<|role_start|>assistant<|role_end|>Hello!<|turn_end|><|role_start|>user<|role_end|> More? "
+                   "<|turn_end|><|role_start|>assistant<|role_end|>"},
+        {"bailing", "<role>SYSTEM</role>Be kind.<role>HUMAN</role>Hi<role>ASSISTANT</role>Hello!<role>HUMAN</role> More? "
+                    "<role>ASSISTANT</role>"},
+        {"bailing2",
+         "<role>SYSTEM</role>Be kind.<|role_end|><role>HUMAN</role>Hi<|role_end|><role>ASSISTANT</role>Hello!<|role_end|>"
+         "<role>HUMAN</role> More? <|role_end|><role>ASSISTANT</role>"},
+        {"smolvlm", "<|im_start|>Be kind.\n\nUser: Hi<end_of_utterance>\nAssistant: Hello!<end_of_utterance>\nUser:  More? "
+                    "<end_of_utterance>\nAssistant:"},
+        {"hunyuan-moe",
+         "<|startoftext|>Be kind.<|extra_4|><|startoftext|>Hi<|extra_0|>Hello!<|eos|><|startoftext|> More? <|extra_0|>"},
+        {"hunyuan-dense",
+         "Be kind.<｜hy_place▁holder▁no▁3｜><｜hy_User｜>Hi<｜hy_Assistant｜>Hello!<｜hy_place▁holder▁no▁2｜><｜hy_User｜> "
+         "More? <｜hy_Assistant｜>"},
         {"kimi-k2", "<|im_system|>system<|im_middle|>Be kind.<|im_end|><|im_user|>user<|im_middle|>Hi<|im_end|>"
-                    "<|im_assistant|>assistant<|im_middle|>Hello!<|im_end|><|im_user|>user<|im_middle|> More? <|im_end|><|im_assistant|>assistant<|im_middle|>"},
-        {"gpt-oss", "<|start|>system<|message|>Be kind.<|end|><|start|>user<|message|>Hi<|end|><|start|>assistant<|channel|>final<|message|>Hello!<|end|>"
+                    "<|im_assistant|>assistant<|im_middle|>Hello!<|im_end|><|im_user|>user<|im_middle|> More? "
+                    "<|im_end|><|im_assistant|>assistant<|im_middle|>"},
+        {"gpt-oss", "<|start|>system<|message|>Be "
+                    "kind.<|end|><|start|>user<|message|>Hi<|end|><|start|>assistant<|channel|>final<|message|>Hello!<|end|>"
                     "<|start|>user<|message|> More? <|end|><|start|>assistant"},
-        {"seed_oss", "<seed:bos>system\nBe kind.<seed:eos><seed:bos>user\nHi<seed:eos><seed:bos>assistant\nHello!<seed:eos><seed:bos>user\nMore?<seed:eos>"
-                     "<seed:bos>assistant\n"},
-        {"grok-2", "System: Be kind.<|separator|>\n\nHuman: Hi<|separator|>\n\nAssistant: Hello!<|separator|>\n\nHuman: More?<|separator|>\n\nAssistant:"},
-        {"pangu-embedded", "[unused9]系统：Be kind.[unused10][unused9]用户：Hi[unused10][unused9]助手：Hello![unused10][unused9]用户： More? [unused10][unused9]助手："},
-        {"solar-open", "<|begin|>system<|content|>Be kind.<|end|><|begin|>user<|content|>Hi<|end|><|begin|>assistant<|content|>Hello!<|end|>"
+        {"seed_oss",
+         "<seed:bos>system\nBe "
+         "kind.<seed:eos><seed:bos>user\nHi<seed:eos><seed:bos>assistant\nHello!<seed:eos><seed:bos>user\nMore?<seed:eos>"
+         "<seed:bos>assistant\n"},
+        {"grok-2", "System: Be kind.<|separator|>\n\nHuman: Hi<|separator|>\n\nAssistant: Hello!<|separator|>\n\nHuman: "
+                   "More?<|separator|>\n\nAssistant:"},
+        {"pangu-embedded",
+         "[unused9]系统：Be kind.[unused10][unused9]用户：Hi[unused10][unused9]助手：Hello![unused10][unused9]用户： More? "
+         "[unused10][unused9]助手："},
+        {"solar-open", "<|begin|>system<|content|>Be "
+                       "kind.<|end|><|begin|>user<|content|>Hi<|end|><|begin|>assistant<|content|>Hello!<|end|>"
                        "<|begin|>user<|content|> More? <|end|><|begin|>assistant"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -117,10 +154,15 @@ static void test_every_builtin(void **state) {
 
 static void test_recognised(void **state) {
     (void) state;
-    static const char *const cases[][2] = {  // what the makers' templates contain
-        {"{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}", "chatml"},
+    static const char *const cases[][2] = {
+        // what the makers' templates contain
+        {"{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + "
+         "'\n'}}{% endfor %}",
+         "chatml"},
         {"<|im_start|>{{ m.role }}<|im_sep|>{{ m.content }}<|im_end|>", "phi4"},
-        {"{{ bos_token }}{% if m['role'] == 'user' %}{{'<|user|>' + '\n' + m['content'] + '<|end|>' + '\n' + '<|assistant|>' + '\n'}}", "phi3"},
+        {"{{ bos_token }}{% if m['role'] == 'user' %}{{'<|user|>' + '\n' + m['content'] + '<|end|>' + '\n' + "
+         "'<|assistant|>' + '\n'}}",
+         "phi3"},
         {"{{ '<|turn>' + role + '\n' }} {{ '<turn|>\n' }}", "gemma4"},
         {"{{ '<start_of_turn>' + role + '\n' + message['content'] | trim + '<end_of_turn>\n' }}", "gemma"},
         {"<|start_header_id|>' + message['role'] + '<|end_header_id|>", "llama3"},
@@ -193,7 +235,8 @@ static void test_injection(void **state) {
     assert_int_equal(n_end, 2);
     char text[512], want[512];
     size_t at = 0;
-    for (int32_t i = 0; i < n; i++) at += (size_t) llama_token_to_piece(v, t[i], text + at, (int32_t) (sizeof text - at), 0, true);
+    for (int32_t i = 0; i < n; i++)
+        at += (size_t) llama_token_to_piece(v, t[i], text + at, (int32_t) (sizeof text - at), 0, true);
     int32_t len = llama_chat_apply_template("chatml", chat, 2, true, want, sizeof want);
     assert_int_equal(at, len);
     assert_memory_equal(text, want, at);
@@ -230,8 +273,8 @@ static void test_one_bos(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts), cmocka_unit_test(test_every_builtin), cmocka_unit_test(test_recognised), cmocka_unit_test(test_buffer),
-        cmocka_unit_test(test_injection), cmocka_unit_test(test_one_bos),
+        cmocka_unit_test(test_texts),  cmocka_unit_test(test_every_builtin), cmocka_unit_test(test_recognised),
+        cmocka_unit_test(test_buffer), cmocka_unit_test(test_injection),     cmocka_unit_test(test_one_bos),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -367,24 +367,24 @@ static void test_every_way_in(void **state) {
         FILE *f = NULL;
         int pipes[2];
         switch (way) {
-        case 0: g = gguf_init_from_buffer(b.p, b.n, p); break;
-        case 1: g = gguf_init_from_callback(serve, &s, 7, b.n, p); break;
-        case 2:
-            s.most = SIZE_MAX;
-            g = gguf_init_from_callback(serve, &s, 0, 0, p);
-            break;
-        case 3:
-            f = tmpfile();
-            fwrite(b.p, 1, b.n, f);
-            rewind(f);
-            g = gguf_init_from_file_ptr(f, p);
-            break;
-        default:
-            assert_int_equal(pipe(pipes), 0);
-            assert_int_equal(write(pipes[1], b.p, b.n), (ssize_t) b.n);
-            close(pipes[1]);
-            f = fdopen(pipes[0], "rb");
-            g = gguf_init_from_file_ptr(f, p);
+            case 0: g = gguf_init_from_buffer(b.p, b.n, p); break;
+            case 1: g = gguf_init_from_callback(serve, &s, 7, b.n, p); break;
+            case 2:
+                s.most = SIZE_MAX;
+                g = gguf_init_from_callback(serve, &s, 0, 0, p);
+                break;
+            case 3:
+                f = tmpfile();
+                fwrite(b.p, 1, b.n, f);
+                rewind(f);
+                g = gguf_init_from_file_ptr(f, p);
+                break;
+            default:
+                assert_int_equal(pipe(pipes), 0);
+                assert_int_equal(write(pipes[1], b.p, b.n), (ssize_t) b.n);
+                close(pipes[1]);
+                f = fdopen(pipes[0], "rb");
+                g = gguf_init_from_file_ptr(f, p);
         }
         if (!g) print_error("way %d: %s\n", way, ggml_last_error());
         assert_non_null(g);
@@ -459,12 +459,24 @@ static void test_mapping(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alignment_values), cmocka_unit_test(test_huge_alignment), cmocka_unit_test(test_zero_dimensions),
-        cmocka_unit_test(test_long_names), cmocka_unit_test(test_duplicates), cmocka_unit_test(test_many_tensors_in_linear_time),
-        cmocka_unit_test(test_retired_types), cmocka_unit_test(test_big_endian), cmocka_unit_test(test_versions_and_magic),
-        cmocka_unit_test(test_sizes_that_wrap), cmocka_unit_test(test_empty_key), cmocka_unit_test(test_claims_are_not_believed),
-        cmocka_unit_test(test_every_cut_is_refused), cmocka_unit_test(test_misplaced_data), cmocka_unit_test(test_values),
-        cmocka_unit_test(test_every_way_in), cmocka_unit_test(test_file_position), cmocka_unit_test(test_no_files),
+        cmocka_unit_test(test_alignment_values),
+        cmocka_unit_test(test_huge_alignment),
+        cmocka_unit_test(test_zero_dimensions),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_many_tensors_in_linear_time),
+        cmocka_unit_test(test_retired_types),
+        cmocka_unit_test(test_big_endian),
+        cmocka_unit_test(test_versions_and_magic),
+        cmocka_unit_test(test_sizes_that_wrap),
+        cmocka_unit_test(test_empty_key),
+        cmocka_unit_test(test_claims_are_not_believed),
+        cmocka_unit_test(test_every_cut_is_refused),
+        cmocka_unit_test(test_misplaced_data),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_every_way_in),
+        cmocka_unit_test(test_file_position),
+        cmocka_unit_test(test_no_files),
         cmocka_unit_test(test_mapping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,9 +108,7 @@ static void test_round_trip(void **state) {
     unlink(path);
 }
 
-static struct ggml_context *tensors(void) {
-    return ggml_init((struct ggml_init_params){.mem_size = 1 << 16});
-}
+static struct ggml_context *tensors(void) { return ggml_init((struct ggml_init_params){.mem_size = 1 << 16}); }
 
 static void test_alignment_is_honoured(void **state) {
     (void) state;
@@ -255,9 +253,14 @@ static void test_links_and_folders(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys_move_to_the_back), cmocka_unit_test(test_bad_edits_change_nothing), cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_alignment_is_honoured), cmocka_unit_test(test_only_meta_and_missing_data), cmocka_unit_test(test_device_data),
-        cmocka_unit_test(test_many_tensors_in_linear_time), cmocka_unit_test(test_links_and_folders),
+        cmocka_unit_test(test_keys_move_to_the_back),
+        cmocka_unit_test(test_bad_edits_change_nothing),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_alignment_is_honoured),
+        cmocka_unit_test(test_only_meta_and_missing_data),
+        cmocka_unit_test(test_device_data),
+        cmocka_unit_test(test_many_tensors_in_linear_time),
+        cmocka_unit_test(test_links_and_folders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,20 +54,23 @@ static void test_what_fits(void **state) {
         {"root ::= \"a\"? \"b\"", "b", 2},
         {"root ::= (\"a\" | \"b\" (\"c\" | \"d\")*)+", "abcdcab", 2},
         {"root ::= (\n\"a\"\n|\n\"b\"\n)", "b", 2},
-        {"root ::= [\xc3\xa0-\xc3\xbf]", "\xc3\xa9", 2},   // é
-        {"root ::= [^x]", "\xe4\xb8\xad", 2},                  // one character, three bytes
-        {"root ::= [^x]", "\xe4\xb8", 1},                       // a part of it
-        {"root ::= [^x]", "\xff", 0},                           // no UTF-8
-        {"root ::= [^x]", "\xed\xa0\x80", 0},                  // half of a surrogate pair
+        {"root ::= [\xc3\xa0-\xc3\xbf]", "\xc3\xa9", 2},  // é
+        {"root ::= [^x]", "\xe4\xb8\xad", 2},             // one character, three bytes
+        {"root ::= [^x]", "\xe4\xb8", 1},                 // a part of it
+        {"root ::= [^x]", "\xff", 0},                     // no UTF-8
+        {"root ::= [^x]", "\xed\xa0\x80", 0},             // half of a surrogate pair
         {"root ::= [\\u4e00-\\u9fff]+", "\xe4\xb8\xad\xe6\x96\x87", 2},
         {"root ::= [\\U0001F600-\\U0001F64F]", "\xf0\x9f\x98\x80", 2},
         {"root ::= [\\U0001F600-\\U0001F64F]", "\xf0\x9f\x9a\x80", 0},
         {"root ::= \"\\x41\\t\\\"\\\\\"", "A\t\"\\", 2},
         {"root ::= .", "\n", 2},
-        {"root ::= . .", "\xf0\x9f\x98\x80" "a", 2},
+        {"root ::= . .",
+         "\xf0\x9f\x98\x80"
+         "a",
+         2},
         {"root ::= \"\"", "", 2},
         {"root ::= \"a\" |", "", 2},
-        {"root ::= ws* \"x\"\nws ::= [ ]*", "   x", 2},         // repeats of what may be empty
+        {"root ::= ws* \"x\"\nws ::= [ ]*", "   x", 2},  // repeats of what may be empty
         {"root ::= (\"a\"? \"b\"?)* \"c\"", "abbac", 2},
         {"root ::= p\np ::= \"(\" p \")\" p | \"\"", "(()())()", 2},
         {"root ::= p\np ::= \"(\" p \")\" p | \"\"", "(()", 1},
@@ -197,10 +200,11 @@ static const char *const json =
 // A vocabulary of bytes and of random strings over the characters of JSON.
 static struct llama_vocab *json_vocab(void) {
     enum { N_WORDS = 3000 };
-    static const char *const parts[] = {"{", "}", "[", "]", "\"", ":", ",", " ", "\\n", "a", "true", "1", "-", "\\", "u", "é", "中", "0", "\xe4", "."};
+    static const char *const parts[] = {"{",    "}", "[", "]",  "\"", ":", ",",  " ", "\\n",  "a",
+                                        "true", "1", "-", "\\", "u",  "é", "中", "0", "\xe4", "."};
     const char **tokens = calloc(256 + N_WORDS + 2, sizeof *tokens);
     int32_t *types = calloc(256 + N_WORDS + 2, sizeof *types);
-    char (*text)[40] = calloc(256 + N_WORDS, 40);
+    char(*text)[40] = calloc(256 + N_WORDS, 40);
     assert_non_null(text);
     uint32_t rng = 3;
     for (int i = 0; i < 256 + N_WORDS; i++) {
@@ -217,7 +221,8 @@ static struct llama_vocab *json_vocab(void) {
     tokens[256 + N_WORDS] = "</s>";
     tokens[257 + N_WORDS] = "<|im_end|>";
     types[256 + N_WORDS] = types[257 + N_WORDS] = 3;
-    struct llama_vocab *v = vocab_must(&(struct vocab_spec){.model = "rwkv", .tokens = tokens, .types = types, .n = 258 + N_WORDS});
+    struct llama_vocab *v =
+        vocab_must(&(struct vocab_spec){.model = "rwkv", .tokens = tokens, .types = types, .n = 258 + N_WORDS});
     free(tokens);
     free(types);
     free(text);
@@ -363,10 +368,9 @@ static void test_triggers(void **state) {
     const char *grammar = "root ::= (\"call:\" | \"<tool>\") [0-9]+";
     // by word
     const char *words[] = {"call:", "go:"};
-    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"")
-    struct llama_sampler *s = llama_sampler_init_grammar_lazy(v, grammar, "root", words, 2, NULL, 0);
-    _Pragma("GCC diagnostic pop")
-    assert_non_null(s);
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"") struct llama_sampler *s =
+        llama_sampler_init_grammar_lazy(v, grammar, "root", words, 2, NULL, 0);
+    _Pragma("GCC diagnostic pop") assert_non_null(s);
     say(s, "some call");
     assert_true(lets(s, 'x'));
     struct llama_sampler *copy = llama_sampler_clone(s);
@@ -421,8 +425,10 @@ static void test_time(void **state) {
     assert_int_equal(vocab_load(&v, meta), ERR_OK);
     gguf_free(meta);
     struct llama_sampler *s = llama_sampler_init_grammar(v, json, "root");
-    static const char text[] = "{\"name\": \"The quick brown fox jumps over the lazy dog\", \"list\": [1, 2, 3.5, {\"a\": null, \"b\": [true, false]}], "
-                               "\"text\": \"na\\u00efve \\\"quoted\\\" \xe4\xb8\xad\xe6\x96\x87, and so it goes on, and on, and on\", \"n\": -12345}";
+    static const char text[] = "{\"name\": \"The quick brown fox jumps over the lazy dog\", \"list\": [1, 2, 3.5, {\"a\": "
+                               "null, \"b\": [true, false]}], "
+                               "\"text\": \"na\\u00efve \\\"quoted\\\" \xe4\xb8\xad\xe6\x96\x87, and so it goes on, and on, "
+                               "and on\", \"n\": -12345}";
     llama_token t[200];
     int32_t n = llama_tokenize(v, text, sizeof text - 1, t, 200, false, false), n_vocab = llama_vocab_n_tokens(v);
     llama_token_data *d = malloc((size_t) n_vocab * sizeof *d);
@@ -447,9 +453,10 @@ static void test_time(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_fits), cmocka_unit_test(test_refused_grammars), cmocka_unit_test(test_hostile_grammars),
-        cmocka_unit_test(test_masks), cmocka_unit_test(test_token_elements), cmocka_unit_test(test_sampler), cmocka_unit_test(test_triggers),
-        cmocka_unit_test(test_time),
+        cmocka_unit_test(test_what_fits),        cmocka_unit_test(test_refused_grammars),
+        cmocka_unit_test(test_hostile_grammars), cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_token_elements),   cmocka_unit_test(test_sampler),
+        cmocka_unit_test(test_triggers),         cmocka_unit_test(test_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,7 +212,8 @@ static void test_seeds(void **state) {
     struct llama_sampler *s = llama_sampler_init_dist(LLAMA_DEFAULT_SEED);
     uint32_t seed = llama_sampler_get_seed(s);
     assert_int_not_equal(seed, LLAMA_DEFAULT_SEED);  // the one really used
-    struct llama_sampler *same = llama_sampler_init_dist(seed), *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
+    struct llama_sampler *same = llama_sampler_init_dist(seed),
+                         *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
     llama_sampler_chain_add(chain, llama_sampler_init_temp(1));
     llama_sampler_chain_add(chain, s);
     assert_int_equal(llama_sampler_get_seed(chain), seed);
@@ -239,8 +240,8 @@ static void test_odd_logits(void **state) {
         {{0}, 0, 0}, {{0}, 0, 0}, {{0}, 6, -1}, {{0}, 2, 2}, {{0}, 0, -1},
     };
     for (int i = 0; i < 8; i++) {
-        cases[0].logits[i] = -inf;               // none is possible: the first
-        cases[1].logits[i] = nan;                // none is known: the first
+        cases[0].logits[i] = -inf;  // none is possible: the first
+        cases[1].logits[i] = nan;   // none is known: the first
         cases[2].logits[i] = i == 7 ? nan : (float) i;
         cases[3].logits[i] = i == 2 ? inf : 0;
         cases[4].logits[i] = 1e38f;
@@ -267,23 +268,24 @@ static struct llama_sampler *make(int i, int odd) {
     float bad = odd == 1 ? 0.0f : odd == 2 ? -3.0f : odd == 3 ? NAN : 1e30f;
     float x = odd ? bad : 0.5f;
     switch (i) {
-    case 0: return llama_sampler_init_top_k(odd ? -1 : 3);
-    case 1: return llama_sampler_init_top_p(x, odd ? 0 : 1);
-    case 2: return llama_sampler_init_min_p(x, odd ? 0 : 1);
-    case 3: return llama_sampler_init_typical(x, odd ? 0 : 1);
-    case 4: return llama_sampler_init_temp(x);
-    case 5: return llama_sampler_init_temp_ext(x, x, x);
-    case 6: return llama_sampler_init_xtc(odd ? bad : 1.0f, odd ? bad : 0.1f, 0, 1);
-    case 7: return llama_sampler_init_top_n_sigma(x);
-    case 8: return llama_sampler_init_penalties(N, odd ? -1 : 4, odd ? bad : 1.5f, x, x);
-    case 9: return llama_sampler_init_logit_bias(N, 2, bias);
-    case 10: return llama_sampler_init_dist(1);
-    case 11: return llama_sampler_init_mirostat(N, 1, odd ? bad : 5.0f, odd ? bad : 0.1f, odd ? -1 : 100);
-    case 12: return llama_sampler_init_mirostat_v2(1, odd ? bad : 5.0f, odd ? bad : 0.1f);
-    case 13: return llama_sampler_init_adaptive_p(x, odd ? bad : 0.9f, 1);
-    case 14: return llama_sampler_init_dry(NULL, odd ? bad : 0.8f, odd ? bad : 1.75f, odd ? -5 : 2, odd ? -1 : 64, NULL, 0);
-    case 15: return llama_sampler_init_greedy();
-    default: return NULL;
+        case 0: return llama_sampler_init_top_k(odd ? -1 : 3);
+        case 1: return llama_sampler_init_top_p(x, odd ? 0 : 1);
+        case 2: return llama_sampler_init_min_p(x, odd ? 0 : 1);
+        case 3: return llama_sampler_init_typical(x, odd ? 0 : 1);
+        case 4: return llama_sampler_init_temp(x);
+        case 5: return llama_sampler_init_temp_ext(x, x, x);
+        case 6: return llama_sampler_init_xtc(odd ? bad : 1.0f, odd ? bad : 0.1f, 0, 1);
+        case 7: return llama_sampler_init_top_n_sigma(x);
+        case 8: return llama_sampler_init_penalties(N, odd ? -1 : 4, odd ? bad : 1.5f, x, x);
+        case 9: return llama_sampler_init_logit_bias(N, 2, bias);
+        case 10: return llama_sampler_init_dist(1);
+        case 11: return llama_sampler_init_mirostat(N, 1, odd ? bad : 5.0f, odd ? bad : 0.1f, odd ? -1 : 100);
+        case 12: return llama_sampler_init_mirostat_v2(1, odd ? bad : 5.0f, odd ? bad : 0.1f);
+        case 13: return llama_sampler_init_adaptive_p(x, odd ? bad : 0.9f, 1);
+        case 14:
+            return llama_sampler_init_dry(NULL, odd ? bad : 0.8f, odd ? bad : 1.75f, odd ? -5 : 2, odd ? -1 : 64, NULL, 0);
+        case 15: return llama_sampler_init_greedy();
+        default: return NULL;
     }
 }
 enum { N_MADE = 16 };
@@ -473,7 +475,8 @@ static void test_mirostat(void **state) {
     (void) state;
     // the average surprise comes near tau
     for (int version = 1; version <= 2; version++) {
-        struct llama_sampler *s = version == 1 ? llama_sampler_init_mirostat(64, 3, 2.0f, 0.1f, 100) : llama_sampler_init_mirostat_v2(3, 2.0f, 0.1f);
+        struct llama_sampler *s = version == 1 ? llama_sampler_init_mirostat(64, 3, 2.0f, 0.1f, 100)
+                                               : llama_sampler_init_mirostat_v2(3, 2.0f, 0.1f);
         double sum = 0;
         enum { ROUNDS = 3000 };
         for (int r = 0; r < ROUNDS; r++) {
@@ -517,7 +520,8 @@ static void test_infill(void **state) {
     const char *tokens[] = {"hel", "hell", "hello", "dummy", "x", "<|im_end|>"};
     static const int32_t types[] = {1, 1, 1, 1, 1, 3};
     const char *merges[] = {"a b"};
-    struct llama_vocab *v = vocab_must(&(struct vocab_spec){.model = "gpt2", .pre = "gpt-2", .tokens = tokens, .types = types, .n = 6, .merges = merges, .n_merge = 1});
+    struct llama_vocab *v = vocab_must(&(struct vocab_spec){
+        .model = "gpt2", .pre = "gpt-2", .tokens = tokens, .types = types, .n = 6, .merges = merges, .n_merge = 1});
     struct list l;
     fill(&l, (float[]){logf(0.5f), logf(0.2f), logf(0.1f), logf(0.1f), logf(0.09f), logf(0.01f)}, 6);
     apply(llama_sampler_init_infill(v), &l);
@@ -693,7 +697,8 @@ static void test_in_graph(void **state) {
     (void) state;
     static const float logits[8] = {1, 7, 3, 6.5f, 2, 5, 4, 0};
     struct list l;
-    struct llama_sampler *s[4] = {llama_sampler_init_top_k(4), llama_sampler_init_temp(2.0f), llama_sampler_init_min_p(0.5f, 1), llama_sampler_init_greedy()};
+    struct llama_sampler *s[4] = {llama_sampler_init_top_k(4), llama_sampler_init_temp(2.0f),
+                                  llama_sampler_init_min_p(0.5f, 1), llama_sampler_init_greedy()};
     assert_int_equal(in_graph(s, 4, logits, 8, &l), 1);
     assert_int_equal(l.c.size, 4);
     static const llama_token ids[4] = {1, 3, 5, 6};
@@ -729,12 +734,27 @@ static void test_in_graph(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greedy), cmocka_unit_test(test_top_k), cmocka_unit_test(test_order_against_sorting),
-        cmocka_unit_test(test_top_p_min_p_typical), cmocka_unit_test(test_temperature), cmocka_unit_test(test_xtc_and_sigma),
-        cmocka_unit_test(test_dist), cmocka_unit_test(test_seeds), cmocka_unit_test(test_odd_logits), cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_choosers_and_filters), cmocka_unit_test(test_bans), cmocka_unit_test(test_penalties), cmocka_unit_test(test_dry),
-        cmocka_unit_test(test_mirostat), cmocka_unit_test(test_adaptive_p), cmocka_unit_test(test_infill), cmocka_unit_test(test_own_samplers),
-        cmocka_unit_test(test_chain), cmocka_unit_test(test_clone_and_reset), cmocka_unit_test(test_in_graph),
+        cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_top_k),
+        cmocka_unit_test(test_order_against_sorting),
+        cmocka_unit_test(test_top_p_min_p_typical),
+        cmocka_unit_test(test_temperature),
+        cmocka_unit_test(test_xtc_and_sigma),
+        cmocka_unit_test(test_dist),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_odd_logits),
+        cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_choosers_and_filters),
+        cmocka_unit_test(test_bans),
+        cmocka_unit_test(test_penalties),
+        cmocka_unit_test(test_dry),
+        cmocka_unit_test(test_mirostat),
+        cmocka_unit_test(test_adaptive_p),
+        cmocka_unit_test(test_infill),
+        cmocka_unit_test(test_own_samplers),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_clone_and_reset),
+        cmocka_unit_test(test_in_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,8 +83,8 @@ static void test_expected_ids(void **state) {
     (void) state;
     const char *shared = test_shared();
     if (!shared) skip();
-    static const char *const names[] = {"bert-bge", "deepseek-coder", "deepseek-llm", "falcon", "gemma-4", "gpt-2", "llama-bpe", "llama-spm",
-                                        "phi-3", "qwen2", "starcoder"};
+    static const char *const names[] = {"bert-bge",  "deepseek-coder", "deepseek-llm", "falcon", "gemma-4",  "gpt-2",
+                                        "llama-bpe", "llama-spm",      "phi-3",        "qwen2",  "starcoder"};
     char dir[560];
     snprintf(dir, sizeof dir, "%s/vocab", shared);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) check(dir, names[i]);
@@ -112,7 +112,8 @@ static void test_anything_comes_back(void **state) {
     (void) state;
     const char *shared = test_shared();
     if (!shared) skip();
-    static const char *const names[] = {"gpt-2", "llama-bpe", "qwen2", "deepseek-llm", "falcon", "starcoder", "llama-spm", "gemma-4"};
+    static const char *const names[] = {"gpt-2",  "llama-bpe", "qwen2",     "deepseek-llm",
+                                        "falcon", "starcoder", "llama-spm", "gemma-4"};
     enum { N = 1 << 20 };
     char *text = malloc(N), *back = malloc(2 * N);
     llama_token *t = malloc((N + 16) * sizeof *t);

@@ -19,11 +19,21 @@ static void expect_refusal(const struct vocab_spec *s, const char *why) {
     assert_error(why);
 }
 
-static void u8_scores(struct gguf_context *g) { gguf_set_arr_data(g, "tokenizer.ggml.scores", GGUF_TYPE_UINT8, "\1\2\3", 3); }
-static void i8_types(struct gguf_context *g) { gguf_set_arr_data(g, "tokenizer.ggml.token_type", GGUF_TYPE_INT8, "\1\1\1", 3); }
-static void u32_merges(struct gguf_context *g) { gguf_set_arr_data(g, "tokenizer.ggml.merges", GGUF_TYPE_UINT32, (uint32_t[]){1}, 1); }
-static void number_tokens(struct gguf_context *g) { gguf_set_arr_data(g, "tokenizer.ggml.tokens", GGUF_TYPE_UINT32, (uint32_t[]){1}, 1); }
-static void short_scores(struct gguf_context *g) { gguf_set_arr_data(g, "tokenizer.ggml.scores", GGUF_TYPE_FLOAT32, (float[]){1}, 1); }
+static void u8_scores(struct gguf_context *g) {
+    gguf_set_arr_data(g, "tokenizer.ggml.scores", GGUF_TYPE_UINT8, "\1\2\3", 3);
+}
+static void i8_types(struct gguf_context *g) {
+    gguf_set_arr_data(g, "tokenizer.ggml.token_type", GGUF_TYPE_INT8, "\1\1\1", 3);
+}
+static void u32_merges(struct gguf_context *g) {
+    gguf_set_arr_data(g, "tokenizer.ggml.merges", GGUF_TYPE_UINT32, (uint32_t[]){1}, 1);
+}
+static void number_tokens(struct gguf_context *g) {
+    gguf_set_arr_data(g, "tokenizer.ggml.tokens", GGUF_TYPE_UINT32, (uint32_t[]){1}, 1);
+}
+static void short_scores(struct gguf_context *g) {
+    gguf_set_arr_data(g, "tokenizer.ggml.scores", GGUF_TYPE_FLOAT32, (float[]){1}, 1);
+}
 static void text_bos(struct gguf_context *g) { gguf_set_val_str(g, "tokenizer.ggml.bos_token_id", "1"); }
 static void number_flag(struct gguf_context *g) { gguf_set_val_u32(g, "tokenizer.ggml.add_bos_token", 1); }
 static void bad_map(struct gguf_context *g) {
@@ -126,7 +136,8 @@ static void test_odd_byte_tokens(void **state) {
     static const float scores[8] = {0};
     static const char *const models[] = {"llama", "t5", "plamo2"};
     for (int i = 0; i < 3; i++) {
-        struct llama_vocab *v = vocab_must(&(struct vocab_spec){.model = models[i], .tokens = tokens, .types = types, .scores = scores, .n = 8});
+        struct llama_vocab *v =
+            vocab_must(&(struct vocab_spec){.model = models[i], .tokens = tokens, .types = types, .scores = scores, .n = 8});
         char buf[8];
         assert_int_equal(llama_token_to_piece(v, 6, buf, 8, 0, false), 1);
         assert_int_equal(buf[0], 'A');
@@ -138,7 +149,8 @@ static void test_odd_byte_tokens(void **state) {
 
 // ---- SPM
 
-static const char *spm_tokens[] = {"<unk>", "<s>", "</s>", "<pad>", "\xe2\x96\x81", "t", "e", "x", "te", "tex", "text", "\xe2\x96\x81text", "<0xE6>", "<0xAD>"};
+static const char *spm_tokens[] = {"<unk>", "<s>", "</s>", "<pad>", "\xe2\x96\x81",     "t",      "e",
+                                   "x",     "te",  "tex",  "text",  "\xe2\x96\x81text", "<0xE6>", "<0xAD>"};
 static const int32_t spm_types[] = {2, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 6, 6};
 static const float spm_scores[] = {0, 0, 0, 0, -1, -1, -1, -1, -4, -3, -2, -1, 0, 0};
 
@@ -174,7 +186,8 @@ static void test_space_prefix(void **state) {
 
 static void test_plain_text_is_no_control_token(void **state) {
     (void) state;
-    struct llama_vocab *v = vocab_must(&(struct vocab_spec){.model = "llama", .tokens = spm_tokens, .types = spm_types, .scores = spm_scores, .n = 14});
+    struct llama_vocab *v = vocab_must(
+        &(struct vocab_spec){.model = "llama", .tokens = spm_tokens, .types = spm_types, .scores = spm_scores, .n = 14});
     llama_token t[32];
     int32_t n = llama_tokenize(v, "<s>", 3, t, 32, false, false);
     for (int32_t i = 0; i < n; i++) assert_int_not_equal(t[i], 1);
@@ -191,7 +204,8 @@ static void eos_too(struct gguf_context *g) {
 
 static void test_bos_never_twice(void **state) {
     (void) state;
-    struct llama_vocab *v = vocab_must(&(struct vocab_spec){.model = "llama", .tokens = spm_tokens, .types = spm_types, .scores = spm_scores, .n = 14, .more = eos_too});
+    struct llama_vocab *v = vocab_must(&(struct vocab_spec){
+        .model = "llama", .tokens = spm_tokens, .types = spm_types, .scores = spm_scores, .n = 14, .more = eos_too});
     expect_ids(v, "<s>text", true, true, IDS(1, 11, 2));
     expect_ids(v, "text</s>", true, true, IDS(1, 11, 2));
     expect_ids(v, "<s>", true, true, IDS(1, 2));
@@ -208,8 +222,9 @@ static void eos_256(struct gguf_context *g) { gguf_set_val_u32(g, "tokenizer.ggm
 
 static void test_roles_by_name(void **state) {
     (void) state;
-    const char *special[] = {"<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|fim_prefix|>", "<|fim_suffix|>",
-                             "<|fim_middle|>", "<|fim_pad|>", "<|file_sep|>", "<|repo_name|>", "<|im_start|>", "<|eom_id|>"};
+    const char *special[] = {"<|end_of_text|>", "<|eot_id|>",     "<|im_end|>",     "<end_of_turn>",
+                             "<|fim_prefix|>",  "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>",
+                             "<|file_sep|>",    "<|repo_name|>",  "<|im_start|>",   "<|eom_id|>"};
     struct llama_vocab *v = vocab_of_bytes("gpt-2", special, 12, eos_256);
     for (llama_token t = 256; t < 260; t++) assert_true(llama_vocab_is_eog(v, t));
     assert_true(llama_vocab_is_eog(v, 267));
@@ -225,7 +240,8 @@ static void test_roles_by_name(void **state) {
     assert_int_equal(llama_vocab_fim_rep(v), 265);
     assert_int_equal(llama_vocab_nl(v), '\n');
     char buf[32];
-    for (llama_token t = 256; t < 260; t++) assert_int_equal(llama_token_to_piece(v, t, buf, 32, 0, false), 0);  // no text leaks
+    for (llama_token t = 256; t < 260; t++)
+        assert_int_equal(llama_token_to_piece(v, t, buf, 32, 0, false), 0);  // no text leaks
     vocab_free(v);
 }
 
@@ -243,7 +259,8 @@ static void test_harmony_ends(void **state) {
 
 static void test_all_bytes(void **state) {
     (void) state;
-    static const char *const pres[] = {"gpt-2", "llama-bpe", "qwen2", "smollm", "gpt-4o", "kimi-k2", "deepseek-llm", "falcon", "exaone-moe", "chameleon"};
+    static const char *const pres[] = {"gpt-2",   "llama-bpe",    "qwen2",  "smollm",     "gpt-4o",
+                                       "kimi-k2", "deepseek-llm", "falcon", "exaone-moe", "chameleon"};
     char text[256], back[512];
     for (int i = 0; i < 256; i++) text[i] = (char) i;
     for (size_t p = 0; p < sizeof pres / sizeof *pres; p++) {
@@ -274,7 +291,8 @@ static void test_merges_without_a_token(void **state) {
 static void test_broken_utf8(void **state) {
     (void) state;
     struct llama_vocab *bytes = vocab_of_bytes("llama-bpe", NULL, 0, NULL);
-    struct llama_vocab *spm = vocab_must(&(struct vocab_spec){.model = "llama", .tokens = spm_tokens, .types = spm_types, .scores = spm_scores, .n = 14, .more = no_prefix});
+    struct llama_vocab *spm = vocab_must(&(struct vocab_spec){
+        .model = "llama", .tokens = spm_tokens, .types = spm_types, .scores = spm_scores, .n = 14, .more = no_prefix});
     static const struct {
         const char *p;
         int n;
@@ -330,9 +348,30 @@ static void test_counts(void **state) {
 
 static void test_wpm(void **state) {
     (void) state;
-    const char *tokens[] = {"[PAD]", "[UNK]", "\xe2\x96\x81kan", "to", "\xe2\x96\x81lushi", "\xe2\x96\x81gorazde", "\xe2\x96\x81luka", "\xe2\x96\x81modric",
-                            "\xe2\x96\x81\xe5\x8f\xb0", "\xe2\x96\x81\xe5\x8c\x97", "\xe2\x96\x81\xe2\x80\xa7", "\xe2\x96\x81" "08", "\xe2\x96\x81\xe6\x9c\x88", "\xe2\x96\x81" "20",
-                            "\xe2\x96\x81\xe6\x97\xa5", "\xe2\x96\x81[", "\xe2\x96\x81unk", "\xe2\x96\x81]", "\xe2\x96\x81" "don", "\xe2\x96\x81'", "\xe2\x96\x81t"};
+    const char *tokens[] = {"[PAD]",
+                            "[UNK]",
+                            "\xe2\x96\x81kan",
+                            "to",
+                            "\xe2\x96\x81lushi",
+                            "\xe2\x96\x81gorazde",
+                            "\xe2\x96\x81luka",
+                            "\xe2\x96\x81modric",
+                            "\xe2\x96\x81\xe5\x8f\xb0",
+                            "\xe2\x96\x81\xe5\x8c\x97",
+                            "\xe2\x96\x81\xe2\x80\xa7",
+                            "\xe2\x96\x81"
+                            "08",
+                            "\xe2\x96\x81\xe6\x9c\x88",
+                            "\xe2\x96\x81"
+                            "20",
+                            "\xe2\x96\x81\xe6\x97\xa5",
+                            "\xe2\x96\x81[",
+                            "\xe2\x96\x81unk",
+                            "\xe2\x96\x81]",
+                            "\xe2\x96\x81"
+                            "don",
+                            "\xe2\x96\x81'",
+                            "\xe2\x96\x81t"};
     static const int32_t types[21] = {3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     struct llama_vocab *v = vocab_must(&(struct vocab_spec){.model = "bert", .tokens = tokens, .types = types, .n = 21});
     ((struct llama_vocab *) v)->special[SPECIAL_UNK] = 1;
@@ -360,7 +399,8 @@ static float ugm_scores[300];
 static char ugm_bytes[256][8];
 
 static size_t ugm_fill(bool bytes) {
-    static const char *const first[] = {"<pad>", "</s>", "<unk>", "\xe2\x96\x81", "!", "!!!!!", "\xe2\x96\x81this", "\xe2\x96\x81is", ".", "c", "p"};
+    static const char *const first[] = {
+        "<pad>", "</s>", "<unk>", "\xe2\x96\x81", "!", "!!!!!", "\xe2\x96\x81this", "\xe2\x96\x81is", ".", "c", "p"};
     size_t n = 11;
     for (size_t i = 0; i < n; i++) {
         ugm_tokens[i] = first[i];
@@ -381,7 +421,8 @@ static void squeeze(struct gguf_context *g) { gguf_set_val_bool(g, "tokenizer.gg
 static void test_ugm(void **state) {
     (void) state;
     size_t n = ugm_fill(false);
-    struct vocab_spec s = {.model = "t5", .tokens = ugm_tokens, .types = ugm_types, .scores = ugm_scores, .n = n, .more = squeeze};
+    struct vocab_spec s = {
+        .model = "t5", .tokens = ugm_tokens, .types = ugm_types, .scores = ugm_scores, .n = n, .more = squeeze};
     struct llama_vocab *v = vocab_must(&s);
     // equal sums: the path whose last differing token is longer, "!" before "!!!!!"
     expect_ids(v, "!!!!!!", false, false, IDS(3, 4, 5));
@@ -408,7 +449,7 @@ static void test_ugm_call_is_cheap(void **state) {
     enum { N = 100000 };
     const char **tokens = calloc(N, sizeof *tokens);
     float *scores = calloc(N, sizeof *scores);
-    char (*text)[16] = calloc(N, 16);
+    char(*text)[16] = calloc(N, 16);
     assert_non_null(text);
     for (int i = 0; i < N; i++) {
         snprintf(text[i], 16, "w%d", i);
@@ -469,12 +510,14 @@ static void test_plamo2(void **state) {
         tokens[8 + b] = ugm_bytes[b];
         types[8 + b] = 6;
     }
-    struct llama_vocab *v = vocab_must(&(struct vocab_spec){.model = "plamo2", .tokens = tokens, .types = types, .scores = scores, .n = 260});
+    struct llama_vocab *v =
+        vocab_must(&(struct vocab_spec){.model = "plamo2", .tokens = tokens, .types = types, .scores = scores, .n = 260});
     static const char *const parts[] = {"a", "b", "文", "字", "c"};
     uint32_t rng = 7;
     for (int it = 0; it < 500; it++) {
         char text[64] = "";
-        for (uint32_t k = (rng = rng * 1664525 + 1013904223) >> 29; k > 0; k--) strcat(text, parts[(rng = rng * 1664525 + 1013904223) % 5 % 5]);
+        for (uint32_t k = (rng = rng * 1664525 + 1013904223) >> 29; k > 0; k--)
+            strcat(text, parts[(rng = rng * 1664525 + 1013904223) % 5 % 5]);
         llama_token t[64];
         int32_t n = llama_tokenize(v, text, (int32_t) strlen(text), t, 64, false, false);
         double cost = 0;
@@ -498,7 +541,7 @@ static void test_many_special_tokens(void **state) {
     (void) state;
     enum { N = 6000, TURNS = 20000 };
     const char **special = calloc(N, sizeof *special);
-    char (*text)[32] = calloc(N, 32);
+    char(*text)[32] = calloc(N, 32);
     assert_non_null(text);
     for (int i = 0; i < N; i++) {
         snprintf(text[i], 32, i == 0 ? "<start_of_turn>" : i == 1 ? "<end_of_turn>" : "<special_%d>", i);
@@ -564,7 +607,8 @@ static void *long_inputs(void *arg) {
     static const struct {
         const char *unit;
         int n;
-    } cases[] = {{"A", 26000}, {".", 200000}, {" ", 1000000}, {"中", 200000}, {"\n", 50000}, {" \n", 50000}, {"\r\n", 50000}, {"\t\n x", 20000}, {"ab", 300000}};
+    } cases[] = {{"A", 26000},   {".", 200000},   {" ", 1000000},    {"中", 200000}, {"\n", 50000},
+                 {" \n", 50000}, {"\r\n", 50000}, {"\t\n x", 20000}, {"ab", 300000}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t len = strlen(cases[i].unit), total = len * (size_t) cases[i].n;
         char *text = malloc(total);
@@ -573,7 +617,8 @@ static void *long_inputs(void *arg) {
         for (int k = 0; k < cases[i].n; k++) memcpy(text + (size_t) k * len, cases[i].unit, len);
         int32_t n = llama_tokenize(v, text, (int32_t) total, t, (int32_t) total, false, false);
         char *back = malloc(total + 1);
-        if (n <= 0 || !back || llama_detokenize(v, t, n, back, (int32_t) total, false, false) != (int32_t) total || memcmp(back, text, total) != 0) {
+        if (n <= 0 || !back || llama_detokenize(v, t, n, back, (int32_t) total, false, false) != (int32_t) total ||
+            memcmp(back, text, total) != 0) {
             return NULL;
         }
         free(back);
@@ -610,8 +655,11 @@ static void test_long_inputs(void **state) {
 static void test_clean_spaces(void **state) {
     (void) state;
     struct llama_vocab *v = vocab_of_bytes("gpt-2", NULL, 0, NULL);
-    static const char *const cases[][2] = {{"a .b ?c !d ,e", "a.b?c!d,e"}, {"do n't I 'm it 's we 've you 're", "don't I'm it's we've you're"},
-                                           {"x ' y", "x'y"}, {" a  . ", " a . "}, {"plain", "plain"}};
+    static const char *const cases[][2] = {{"a .b ?c !d ,e", "a.b?c!d,e"},
+                                           {"do n't I 'm it 's we 've you 're", "don't I'm it's we've you're"},
+                                           {"x ' y", "x'y"},
+                                           {" a  . ", " a . "},
+                                           {"plain", "plain"}};
     for (int i = 0; i < 5; i++) {
         llama_token t[64];
         char buf[64];
@@ -647,13 +695,29 @@ static void test_sorted(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wrong_types), cmocka_unit_test(test_no_vocabulary), cmocka_unit_test(test_ids_outside),
-        cmocka_unit_test(test_odd_byte_tokens), cmocka_unit_test(test_space_prefix), cmocka_unit_test(test_plain_text_is_no_control_token),
-        cmocka_unit_test(test_bos_never_twice), cmocka_unit_test(test_roles_by_name), cmocka_unit_test(test_harmony_ends),
-        cmocka_unit_test(test_all_bytes), cmocka_unit_test(test_merges_without_a_token), cmocka_unit_test(test_broken_utf8),
-        cmocka_unit_test(test_counts), cmocka_unit_test(test_wpm), cmocka_unit_test(test_ugm), cmocka_unit_test(test_ugm_call_is_cheap),
-        cmocka_unit_test(test_rwkv), cmocka_unit_test(test_plamo2), cmocka_unit_test(test_many_special_tokens), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_long_inputs), cmocka_unit_test(test_clean_spaces), cmocka_unit_test(test_sorted),
+        cmocka_unit_test(test_wrong_types),
+        cmocka_unit_test(test_no_vocabulary),
+        cmocka_unit_test(test_ids_outside),
+        cmocka_unit_test(test_odd_byte_tokens),
+        cmocka_unit_test(test_space_prefix),
+        cmocka_unit_test(test_plain_text_is_no_control_token),
+        cmocka_unit_test(test_bos_never_twice),
+        cmocka_unit_test(test_roles_by_name),
+        cmocka_unit_test(test_harmony_ends),
+        cmocka_unit_test(test_all_bytes),
+        cmocka_unit_test(test_merges_without_a_token),
+        cmocka_unit_test(test_broken_utf8),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_wpm),
+        cmocka_unit_test(test_ugm),
+        cmocka_unit_test(test_ugm_call_is_cheap),
+        cmocka_unit_test(test_rwkv),
+        cmocka_unit_test(test_plamo2),
+        cmocka_unit_test(test_many_special_tokens),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_long_inputs),
+        cmocka_unit_test(test_clean_spaces),
+        cmocka_unit_test(test_sorted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
