@@ -7,20 +7,23 @@ static struct ggml_tensor *refuse(enum err code, const char *what, const char *w
     return tensor_error();
 }
 
-// NULL when both tensors can be used, else the error tensor.
-static struct ggml_tensor *bad(const char *what, struct ggml_tensor *a, struct ggml_tensor *b) {
-    if (!a || !b) return refuse(ERR_INVALID, what, "a tensor is missing (NULL)");
-    if (ggml_is_error(a) || ggml_is_error(b)) return tensor_error();
-    if (!ggml_is_contiguous(a)) return refuse(ERR_UNSUPPORTED, what, "the kernel is not contiguous; use ggml_cont on it");
-    return NULL;
+// Whether both tensors can be used; if not, the sentence is recorded.
+static bool usable(const char *what, const struct ggml_tensor *a, const struct ggml_tensor *b) {
+    if (!a || !b) {
+        refuse(ERR_INVALID, what, "a tensor is missing (NULL)");
+        return false;
+    }
+    if (ggml_is_error(a) || ggml_is_error(b)) return false;
+    if (ggml_is_contiguous(a)) return true;
+    refuse(ERR_UNSUPPORTED, what, "the kernel is not contiguous; use ggml_cont on it");
+    return false;
 }
 
 // ---- one dimension: kernel [K, IC, OC], data [L, IC, N] -> [OL, OC, N] -----------------------------------------------------------
 
 struct ggml_tensor *ggml_conv_1d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int p0,
                                  int d0) {
-    struct ggml_tensor *e = bad("ggml_conv_1d", a, b);
-    if (e) return e;
+    if (!usable("ggml_conv_1d", a, b)) return tensor_error();
     struct ggml_tensor *cols = ggml_im2col(ctx, a, b, s0, 0, p0, 0, d0, 0, false, a->type);
     if (ggml_is_error(cols)) return cols;
     const int64_t ol = cols->ne[1], n = cols->ne[2], oc = a->ne[2];
@@ -37,8 +40,7 @@ struct ggml_tensor *ggml_conv_1d_ph(struct ggml_context *ctx, struct ggml_tensor
 // Depthwise: kernel [K, 1, C], data [L, C] -> [OL, C].
 struct ggml_tensor *ggml_conv_1d_dw(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int p0,
                                     int d0) {
-    struct ggml_tensor *e = bad("ggml_conv_1d_dw", a, b);
-    if (e) return e;
+    if (!usable("ggml_conv_1d_dw", a, b)) return tensor_error();
     if (b->ne[2] != 1 || b->ne[3] != 1)
         return refuse(ERR_UNSUPPORTED, "ggml_conv_1d_dw", "the data has more than one image");
     if (a->ne[1] != 1 || a->ne[2] != b->ne[1])
@@ -58,8 +60,7 @@ struct ggml_tensor *ggml_conv_1d_dw_ph(struct ggml_context *ctx, struct ggml_ten
 
 struct ggml_tensor *ggml_conv_2d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1,
                                  int p0, int p1, int d0, int d1) {
-    struct ggml_tensor *e = bad("ggml_conv_2d", a, b);
-    if (e) return e;
+    if (!usable("ggml_conv_2d", a, b)) return tensor_error();
     struct ggml_tensor *cols = ggml_im2col(ctx, a, b, s0, s1, p0, p1, d0, d1, true, a->type);
     if (ggml_is_error(cols)) return cols;
     const int64_t *o = cols->ne;
@@ -78,8 +79,7 @@ struct ggml_tensor *ggml_conv_2d_s1_ph(struct ggml_context *ctx, struct ggml_ten
 // Depthwise: kernel [KW, KH, 1, C], data [W, H, C, N] -> [OW, OH, C, N].
 struct ggml_tensor *ggml_conv_2d_dw(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1,
                                     int p0, int p1, int d0, int d1) {
-    struct ggml_tensor *e = bad("ggml_conv_2d_dw", a, b);
-    if (e) return e;
+    if (!usable("ggml_conv_2d_dw", a, b)) return tensor_error();
     if (a->ne[2] * a->ne[3] != b->ne[2]) return refuse(ERR_INVALID, "ggml_conv_2d_dw", "kernel and data differ in channels");
     struct ggml_tensor *k = ggml_reshape_4d(ctx, a, a->ne[0], a->ne[1], 1, b->ne[2]);
     struct ggml_tensor *x =
@@ -96,8 +96,7 @@ struct ggml_tensor *ggml_conv_2d_dw(struct ggml_context *ctx, struct ggml_tensor
 
 struct ggml_tensor *ggml_conv_3d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int64_t IC, int s0,
                                  int s1, int s2, int p0, int p1, int p2, int d0, int d1, int d2) {
-    struct ggml_tensor *e = bad("ggml_conv_3d", a, b);
-    if (e) return e;
+    if (!usable("ggml_conv_3d", a, b)) return tensor_error();
     struct ggml_tensor *cols = ggml_im2col_3d(ctx, a, b, IC, s0, s1, s2, p0, p1, p2, d0, d1, d2, a->type);
     if (ggml_is_error(cols)) return cols;
     const int64_t oc = a->ne[3] / IC, n = b->ne[3] / IC, *o = cols->ne, od = o[3] / n;

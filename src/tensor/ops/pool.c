@@ -38,7 +38,7 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     const struct ggml_tensor *a = t->src[0];
     const bool flat = t->op == GGML_OP_POOL_1D;
     const struct window w = window_of(t, flat);
-    int64_t out[2];
+    int64_t out[2] = {0};
     TRY(check_float(t, 0));
     TRY(check(t, a, &w, out));
     return shape_4d(shape, GGML_TYPE_F32, out[0], flat ? a->ne[1] : out[1], a->ne[2], a->ne[3]);
@@ -96,7 +96,7 @@ static void run(struct task *k, struct ggml_tensor *t) {
 static enum err infer_back(const struct ggml_tensor *t, struct op_shape *shape) {
     const struct ggml_tensor *g = t->src[0], *x = t->src[1];
     const struct window w = window_of(t, false);
-    int64_t out[2];
+    int64_t out[2] = {0};
     TRY(check_float(t, 0));
     TRY(check_float(t, 1));
     TRY(check(t, x, &w, out));
