@@ -26,6 +26,11 @@ function(lamina_level_objects folder sources levels)
     target_compile_definitions(${folder}_${level} PRIVATE ISA=${level} ISA_IS_${level}=1)
     # -Wno-psabi: vectors wider than the level are only passed to inlined functions
     target_compile_options(${folder}_${level} PRIVATE ${ISA_FLAGS_${level}} -Wno-psabi)
+    # The checks for undefined behaviour multiply the time that vector code takes to compile; the scalar level, from the same source,
+    # has them all.
+    if(LAMINA_SANITIZE AND NOT level STREQUAL scalar)
+      target_compile_options(${folder}_${level} PRIVATE -O1 -fno-sanitize=undefined)
+    endif()
     list(APPEND GGML_OBJECTS $<TARGET_OBJECTS:${folder}_${level}>)
   endforeach()
   set(GGML_OBJECTS ${GGML_OBJECTS} PARENT_SCOPE)
