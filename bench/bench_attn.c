@@ -1,6 +1,7 @@
-// Attention through block tables: prefill as a share of the F32 multiply-add peak, decode as a share of the read bandwidth, both
-// measured in the same run over the same memory.
-//   bench_attn [-t threads] [-H heads] [-k kv_heads] [-d head_size] [-n queries] [-r repeats] [-l layers] [-D depth] [type ...]
+// Attention through block tables: prefill as a share of the F32 multiply-add peak, decode as a share of the read bandwidth,
+// both measured in the same run over the same memory.
+//   bench_attn [-t threads] [-H heads] [-k kv_heads] [-d head_size] [-n queries] [-r repeats] [-l layers] [-D depth] [type
+//     ...]
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,11 +38,13 @@ struct job {
 };
 
 // n_query queries behind `depth` positions, in n_layer layers with a cache of their own each.
-static void make(struct job *j, const struct bench *b, enum ggml_type type, int64_t depth, int64_t n_query, int64_t n_layer) {
+static void make(struct job *j, const struct bench *b, enum ggml_type type, int64_t depth, int64_t n_query,
+                 int64_t n_layer) {
     const int64_t n_block = (depth + n_query + 63) / 64, cells = n_block * 64, width = b->d * b->n_kv_head;
     const size_t row = ggml_row_size(type, b->d), cell = row * (size_t) b->n_kv_head;
     const size_t floats = (size_t) (b->d * b->n_head * n_query) * 8;
-    j->ctx = ggml_init((struct ggml_init_params) {.mem_size = (size_t) n_layer * (floats + 8 * ggml_tensor_overhead()) + floats + (8u << 20)});
+    j->ctx = ggml_init((struct ggml_init_params){.mem_size = (size_t) n_layer * (floats + 8 * ggml_tensor_overhead()) +
+                                                             floats + (8u << 20)});
     j->cache_bytes = (size_t) n_layer * 2 * (size_t) cells * cell;
     j->cache = aligned_alloc(4096, (j->cache_bytes + 4095) / 4096 * 4096);
     float *x = malloc((size_t) width * sizeof(float));
@@ -49,16 +52,18 @@ static void make(struct job *j, const struct bench *b, enum ggml_type type, int6
     uint32_t seed = 1;
     for (int64_t i = 0; i < width; i++) x[i] = (float) (int32_t) (seed = seed * 1664525u + 1013904223u) * 0x1p-31f;
     for (int64_t i = 0; i < n_layer * 2 * cells; i++) {
-        if (i == 0) ggml_quantize_chunk(type, x, j->cache, 0, b->n_kv_head, b->d, NULL);
-        else memcpy(j->cache + (size_t) i * cell, j->cache, cell);
+        if (i == 0)
+            ggml_quantize_chunk(type, x, j->cache, 0, b->n_kv_head, b->d, NULL);
+        else
+            memcpy(j->cache + (size_t) i * cell, j->cache, cell);
     }
     struct ggml_tensor *query = ggml_new_tensor_2d(j->ctx, GGML_TYPE_I32, 4, n_query);
     struct ggml_tensor *table = ggml_new_tensor_3d(j->ctx, GGML_TYPE_I32, 3, n_block, 1);
     for (int64_t i = 0; i < n_query; i++) {
         const int32_t p = (int32_t) (depth + i);
-        memcpy((int32_t *) query->data + 4 * i, (int32_t[]) {0, p, 0, p + 1}, 4 * sizeof p);
+        memcpy((int32_t *) query->data + 4 * i, (int32_t[]){0, p, 0, p + 1}, 4 * sizeof p);
     }
-    for (int32_t i = 0; i < n_block; i++) memcpy((int32_t *) table->data + 3 * i, (int32_t[]) {i, -1, -1}, 3 * sizeof i);
+    for (int32_t i = 0; i < n_block; i++) memcpy((int32_t *) table->data + 3 * i, (int32_t[]){i, -1, -1}, 3 * sizeof i);
     j->graph = ggml_new_graph_custom(j->ctx, (size_t) n_layer * 8 + 8, false);
     for (int64_t l = 0; l < n_layer; l++) {
         struct ggml_tensor *kv[2];
@@ -115,34 +120,42 @@ static void bench_type(struct bench *b, enum ggml_type type) {
         const double seen = (double) b->n_query * ((double) depths[i] + (double) (b->n_query + 1) / 2);
         const double flop = seen * 4 * (double) (b->d * b->n_head);
         drop(&j);
-        printf("%-6s %6lld  prefill %6.1f GFLOP/s, %4.1f %% of %4.0f (best %4.1f %%)   decode %5.1f GB/s, %5.1f %% of %4.1f (best %5.1f %%), %7.1f us per layer\n",
-               ggml_type_name(type), (long long) depths[i], flop / many / 1e9, 100 * flop / many / b->peaks.f32, b->peaks.f32 / 1e9,
-               100 * flop / best_many / b->peaks.f32, bytes / one / 1e9, 100 * bytes / one / read, read / 1e9,
-               100 * bytes / best_one / read, one * 1e6 / (double) b->n_layer);
+        printf("%-6s %6lld  prefill %6.1f GFLOP/s, %4.1f %% of %4.0f (best %4.1f %%)   decode %5.1f GB/s, %5.1f %% of %4.1f "
+               "(best %5.1f %%), %7.1f us per layer\n",
+               ggml_type_name(type), (long long) depths[i], flop / many / 1e9, 100 * flop / many / b->peaks.f32,
+               b->peaks.f32 / 1e9, 100 * flop / best_many / b->peaks.f32, bytes / one / 1e9, 100 * bytes / one / read,
+               read / 1e9, 100 * bytes / best_one / read, one * 1e6 / (double) b->n_layer);
         fflush(stdout);
     }
 }
 
 int main(int argc, char **argv) {
-    struct bench b = {.n_thread = ggml_cpu_default_threads(), .repeat = 5, .n_head = 9, .n_kv_head = 3, .d = 64, .n_query = 512, .n_layer = 30};
+    struct bench b = {.n_thread = ggml_cpu_default_threads(),
+                      .repeat = 5,
+                      .n_head = 9,
+                      .n_kv_head = 3,
+                      .d = 64,
+                      .n_query = 512,
+                      .n_layer = 30};
     int i = 1;
     for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
         const int v = atoi(argv[i + 1]);
         switch (argv[i][1]) {
-        case 't': b.n_thread = v; break;
-        case 'H': b.n_head = v; break;
-        case 'k': b.n_kv_head = v; break;
-        case 'd': b.d = v; break;
-        case 'n': b.n_query = v; break;
-        case 'r': b.repeat = v; break;
-        case 'l': b.n_layer = v; break;
-        case 'D': b.depth = v; break;
-        default: fprintf(stderr, "unknown option %s\n", argv[i]); return 2;
+            case 't': b.n_thread = v; break;
+            case 'H': b.n_head = v; break;
+            case 'k': b.n_kv_head = v; break;
+            case 'd': b.d = v; break;
+            case 'n': b.n_query = v; break;
+            case 'r': b.repeat = v; break;
+            case 'l': b.n_layer = v; break;
+            case 'D': b.depth = v; break;
+            default: fprintf(stderr, "unknown option %s\n", argv[i]); return 2;
         }
     }
-    printf("level %s, %d threads, %lld heads, %lld kv heads of %lld, prefill of %lld behind each depth, decode over %lld layers\n",
-           isa_name(isa_active()), b.n_thread, (long long) b.n_head, (long long) b.n_kv_head, (long long) b.d, (long long) b.n_query,
-           (long long) b.n_layer);
+    printf("level %s, %d threads, %lld heads, %lld kv heads of %lld, prefill of %lld behind each depth, decode over %lld "
+           "layers\n",
+           isa_name(isa_active()), b.n_thread, (long long) b.n_head, (long long) b.n_kv_head, (long long) b.d,
+           (long long) b.n_query, (long long) b.n_layer);
     static const enum ggml_type all[] = {GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_BF16, GGML_TYPE_Q8_0};
     for (int k = 0; k < 4; k++) {
         int wanted = i >= argc;

@@ -1,5 +1,6 @@
-// Attention over blocks of 64 key positions. See attn.h for the order of the sums; all levels give the same bits, because every
-// operation is one correctly rounded operation of the vocabulary and the sum over a block folds 64 lanes in halves at any width.
+// Attention over blocks of 64 key positions. See attn.h for the order of the sums; all levels give the same bits, because
+// every operation is one correctly rounded operation of the vocabulary and the sum over a block folds 64 lanes in halves at
+// any width.
 #include "kern/attn.h"
 
 #include <math.h>
@@ -82,10 +83,11 @@ INLINE vf unpack_whole(enum attn_form form, const void *row, int64_t i) {
     return unpack_lanes(form, row, i, VF_N);
 }
 
-// A block's maxima and sums, and how its values enter the rows' states: o = old * o + new * values where the row sees something.
+// A block's maxima and sums, and how its values enter the rows' states: o = old * o + new * values where the row sees
+// something.
 struct merging {
     float m[ATTN_PAD], l[ATTN_PAD];
-    float shift[ATTN_PAD];               // m, or 0 where it is -inf
+    float shift[ATTN_PAD];  // m, or 0 where it is -inf
     float old[ATTN_PAD], new[ATTN_PAD];
 };
 
@@ -103,8 +105,8 @@ INLINE vf value_at(const struct attn_block *b, const enum attn_form form, int j,
 
 // nv vectors from i0 on of the values of rows r0 ..: the sum of p[r][j] * v[j], sequentially along the positions of `seen`.
 // form ATTN_F32: b->v.
-INLINE void values_line(const struct attn_block *b, const struct merging *g, const float *p, int r0, int64_t i0, uint64_t seen,
-                        const enum attn_form form, const int n_row, const int nv) {
+INLINE void values_line(const struct attn_block *b, const struct merging *g, const float *p, int r0, int64_t i0,
+                        uint64_t seen, const enum attn_form form, const int n_row, const int nv) {
     vf acc[ATTN_ROWS][NV];
     struct attn_ahead a = *b->v_ahead;
     SIMD_UNROLL
@@ -135,8 +137,8 @@ INLINE void values_line(const struct attn_block *b, const struct merging *g, con
     }
 }
 
-INLINE void values(const struct attn_block *b, const struct merging *g, const float *p, int r0, uint64_t seen, const enum attn_form form,
-                   const int n_row) {
+INLINE void values(const struct attn_block *b, const struct merging *g, const float *p, int r0, uint64_t seen,
+                   const enum attn_form form, const int n_row) {
     int64_t i = 0;
     for (; i + LINE <= b->dvp; i += LINE) values_line(b, g, p, r0, i, seen, form, n_row, NV);
 #if NV * VF_N > 16
@@ -182,39 +184,43 @@ static void adjust(float *s, uint64_t visible, const float *bias, float slope, f
 
 // Sum and maximum of each x[r] over its lanes, folded in halves as vf_hsum does it; all ATTN_TILE rows.
 #if VF_N == 16
-#define FOLD_ROWS(name, op, one)                                                                                                  \
-    INLINE void name(const vf *x, float *out, int n_row) {                                                                        \
-        vf y[6], z[4];                                                                                                            \
-        (void) n_row;                                                                                                             \
-        SIMD_UNROLL                                                                                                               \
-        for (int i = 0; i < 6; i++)                                                                                               \
-            y[i] = op(_mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0x44), _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0xee));    \
-        SIMD_UNROLL                                                                                                               \
-        for (int i = 0; i < 3; i++)                                                                                               \
-            z[i] = op(_mm512_shuffle_f32x4(y[2 * i], y[2 * i + 1], 0x88), _mm512_shuffle_f32x4(y[2 * i], y[2 * i + 1], 0xdd));    \
-        const vf w = op(_mm512_shuffle_ps(z[0], z[1], 0x44), _mm512_shuffle_ps(z[0], z[1], 0xee));                                \
-        const vf u = op(_mm512_shuffle_ps(z[2], z[2], 0x44), _mm512_shuffle_ps(z[2], z[2], 0xee));                                \
-        const vf t = op(_mm512_shuffle_ps(w, u, 0x88), _mm512_shuffle_ps(w, u, 0xdd));                                            \
-        const vi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);                                 \
-        _mm512_storeu_ps(out, _mm512_permutexvar_ps(order, t));                                                                   \
+#define FOLD_ROWS(name, op, one)                                                                                            \
+    INLINE void name(const vf *x, float *out, int n_row) {                                                                  \
+        vf y[6], z[4];                                                                                                      \
+        (void) n_row;                                                                                                       \
+        SIMD_UNROLL                                                                                                         \
+        for (int i = 0; i < 6; i++)                                                                                         \
+            y[i] =                                                                                                          \
+                op(_mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0x44), _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0xee)); \
+        SIMD_UNROLL                                                                                                         \
+        for (int i = 0; i < 3; i++)                                                                                         \
+            z[i] =                                                                                                          \
+                op(_mm512_shuffle_f32x4(y[2 * i], y[2 * i + 1], 0x88), _mm512_shuffle_f32x4(y[2 * i], y[2 * i + 1], 0xdd)); \
+        const vf w = op(_mm512_shuffle_ps(z[0], z[1], 0x44), _mm512_shuffle_ps(z[0], z[1], 0xee));                          \
+        const vf u = op(_mm512_shuffle_ps(z[2], z[2], 0x44), _mm512_shuffle_ps(z[2], z[2], 0xee));                          \
+        const vf t = op(_mm512_shuffle_ps(w, u, 0x88), _mm512_shuffle_ps(w, u, 0xdd));                                      \
+        const vi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);                           \
+        _mm512_storeu_ps(out, _mm512_permutexvar_ps(order, t));                                                             \
     }
 #else
-#define FOLD_ROWS(name, op, one)                                 \
-    INLINE void name(const vf *x, float *out, int n_row) {       \
-        for (int r = 0; r < n_row; r++) out[r] = one(x[r]);      \
+#define FOLD_ROWS(name, op, one)                                                                                            \
+    INLINE void name(const vf *x, float *out, int n_row) {                                                                  \
+        for (int r = 0; r < n_row; r++) out[r] = one(x[r]);                                                                 \
     }
 #endif
 FOLD_ROWS(fold_max, vf_max, vf_hmax)
 FOLD_ROWS(fold_sum, vf_add, vf_hsum)
 
-// Scores become weights exp(score - m) in place, row by row, with m and the sum l of each. m is -inf when nothing is visible.
+// Scores become weights exp(score - m) in place, row by row, with m and the sum l of each. m is -inf when nothing is
+// visible.
 INLINE void softmax(const struct attn_block *b, float *s, struct merging *g) {
     const vf none = vf_set1(-INFINITY), zero = vf_set1(0.0f);
     vf x[ATTN_TILE];
     for (int r = 0; r < ATTN_TILE; r++) x[r] = zero;
     for (int r = 0; r < b->n_row; r++) {
         float *row = s + r * ATTN_BLOCK;
-        if (b->visible[r] != ~0ull || b->bias[r] || b->cap > 0.0f) adjust(row, b->visible[r], b->bias[r], b->slope[r], b->cap);
+        if (b->visible[r] != ~0ull || b->bias[r] || b->cap > 0.0f)
+            adjust(row, b->visible[r], b->bias[r], b->slope[r], b->cap);
         vf top[4];
         SIMD_UNROLL
         for (int c = 0; c < 4; c++) top[c] = vf_load(row + c * VF_N);
@@ -276,14 +282,14 @@ INLINE void merge_states(struct merging *g, const struct attn_state *t, int n_ro
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SWITCH_ROWS(n_row, call) call(n_row);
 #else
-#define SWITCH_ROWS(n_row, call) \
-    switch (n_row) {             \
-    case 1: call(1); break;      \
-    case 2: call(2); break;      \
-    case 3: call(3); break;      \
-    case 4: call(4); break;      \
-    case 5: call(5); break;      \
-    default: call(6); break;     \
+#define SWITCH_ROWS(n_row, call)                                                                                            \
+    switch (n_row) {                                                                                                        \
+        case 1: call(1); break;                                                                                             \
+        case 2: call(2); break;                                                                                             \
+        case 3: call(3); break;                                                                                             \
+        case 4: call(4); break;                                                                                             \
+        case 5: call(5); break;                                                                                             \
+        default: call(6); break;                                                                                            \
     }
 #endif
 
@@ -302,16 +308,20 @@ static void values_panel(const struct attn_block *b, const struct merging *g, co
 #undef CALL
 }
 
-INLINE void values_raw(const struct attn_block *b, const struct merging *g, const float *p, uint64_t seen, const enum attn_form form) {
+INLINE void values_raw(const struct attn_block *b, const struct merging *g, const float *p, uint64_t seen,
+                       const enum attn_form form) {
 #define CALL(n) values(b, g, p, 0, seen, form, n)
     SWITCH_ROWS(b->n_row, CALL)
 #undef CALL
 }
 
 static void values_direct(const struct attn_block *b, const struct merging *g, const float *p, uint64_t seen) {
-    if (b->v_form == ATTN_F16) values_raw(b, g, p, seen, ATTN_F16);
-    else if (b->v_form == ATTN_BF16) values_raw(b, g, p, seen, ATTN_BF16);
-    else values_raw(b, g, p, seen, ATTN_Q8_0);
+    if (b->v_form == ATTN_F16)
+        values_raw(b, g, p, seen, ATTN_F16);
+    else if (b->v_form == ATTN_BF16)
+        values_raw(b, g, p, seen, ATTN_BF16);
+    else
+        values_raw(b, g, p, seen, ATTN_Q8_0);
 }
 
 static int min_int(int a, int b) { return a < b ? a : b; }
@@ -398,7 +408,8 @@ static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
         __m256 a[4];
         SIMD_UNROLL
         for (int j = 0; j < 4; j++)
-            a[j] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(rows + j * ld + i)), _mm_loadu_ps(rows + (j + 4) * ld + i), 1);
+            a[j] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(rows + j * ld + i)),
+                                        _mm_loadu_ps(rows + (j + 4) * ld + i), 1);
         const __m256 t0 = _mm256_unpacklo_ps(a[0], a[1]), t1 = _mm256_unpackhi_ps(a[0], a[1]);
         const __m256 t2 = _mm256_unpacklo_ps(a[2], a[3]), t3 = _mm256_unpackhi_ps(a[2], a[3]);
         _mm256_storeu_ps(kt + (i + 0) * ATTN_BLOCK, _mm256_shuffle_ps(t0, t2, 0x44));
@@ -431,8 +442,8 @@ static void transpose(const float *rows, int64_t ld, int64_t d, float *kt) {
         for (int j = 0; j < ATTN_PAD; j++) kt[i * ATTN_BLOCK + j] = rows[j * ld + i];
 }
 
-INLINE void unpack_rows(const enum attn_form form, const char *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out,
-                        int64_t ld, struct attn_ahead *ahead) {
+INLINE void unpack_rows(const enum attn_form form, const char *src, size_t stride, uint64_t set, int n_row, int64_t n,
+                        float *out, int64_t ld, struct attn_ahead *ahead) {
     for (int j = 0; j < n_row; j++, src += stride, out += ld) {
         int64_t i = 0;
         look_ahead(ahead);
@@ -447,8 +458,8 @@ INLINE void unpack_rows(const enum attn_form form, const char *src, size_t strid
     }
 }
 
-static void unpack(enum attn_form form, const void *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out, int64_t ld,
-                   struct attn_ahead *ahead) {
+static void unpack(enum attn_form form, const void *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out,
+                   int64_t ld, struct attn_ahead *ahead) {
     switch (form) {
         case ATTN_F32: unpack_rows(ATTN_F32, src, stride, set, n_row, n, out, ld, ahead); break;
         case ATTN_F16: unpack_rows(ATTN_F16, src, stride, set, n_row, n, out, ld, ahead); break;
@@ -504,10 +515,12 @@ static void finish(float m, float l, const float *o, float sink, float *dst, int
     }
     const vf by = vf_set1(a / l);
     int64_t i = 0;
-    // Adding zero makes -0 into +0: which of them an underflow left depends on whether positions of no weight were skipped or added.
+    // Adding zero makes -0 into +0: which of them an underflow left depends on whether positions of no weight were skipped
+    // or added.
     const vf zero = vf_set1(0.0f);
     for (; i + VF_N <= dv; i += VF_N) vf_store(dst + i, vf_fma(vf_load(o + i), by, zero));
     if (i < dv) vf_store_n(dst + i, vf_fma(vf_load(o + i), by, zero), (int) (dv - i));
 }
 
-const struct kern_attn ISA_SYM(kern_attn) = {block, index_rows, unpack, transpose, mask_f16, mask_f32, all_finite, merge, finish};
+const struct kern_attn ISA_SYM(kern_attn) = {block,    index_rows, unpack, transpose, mask_f16,
+                                             mask_f32, all_finite, merge,  finish};

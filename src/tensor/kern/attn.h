@@ -2,8 +2,8 @@
 //
 // A row is one query of one head, a tile some rows. For each block of keys a tile gets the scores, the block's own
 // maximum m, sum l and weighted values o, and merges them into a running state by one formula (attn_merge). Scores run
-// sequentially along the head dimension with lanes along positions, values sequentially along positions with lanes along the value
-// dimension, so a row's bits do not depend on how many rows share its tile (DESIGN rule 7).
+// sequentially along the head dimension with lanes along positions, values sequentially along positions with lanes along the
+// value dimension, so a row's bits do not depend on how many rows share its tile (DESIGN rule 7).
 #pragma once
 
 #include <stdbool.h>
@@ -32,23 +32,24 @@ static inline enum attn_form attn_form_of(enum ggml_type type) {
 
 // Running softmax states of some rows. A row that has seen nothing has m = -inf, l = 0, o = 0.
 struct attn_state {
-    float *m, *l;   // [n_row] largest score, sum of exp(score - m)
-    float *o;       // [n_row][dvp] sum of exp(score - m) * value
+    float *m, *l;  // [n_row] largest score, sum of exp(score - m)
+    float *o;      // [n_row][dvp] sum of exp(score - m) * value
 };
 
-// Memory that will be wanted soon, asked for a few lines at a time while something is computed: at once, the requests would stand in
-// each other's way.
+// Memory that will be wanted soon, asked for a few lines at a time while something is computed: at once, the requests would
+// stand in each other's way.
 struct attn_ahead {
     const char *at, *end;
     int step;  // lines per row unpacked, per d or per position
 };
 
 struct attn_block {
-    const float *q;            // panels [d][ATTN_ROWS] of the tile's queries, times the scale (over cap)
-    const float *k;            // [d][64] keys of the block, transposed
-    const float *v;            // [64][v_step] values, or
-    const void *v_raw;         // not NULL: the values as they lie, v_stride bytes apart, F16, BF16 or Q8_0; then n_row <= ATTN_ROWS, dvp a
-    size_t v_stride;           //   multiple of ATTN_BLOCK and every row sees the same positions
+    const float *q;  // panels [d][ATTN_ROWS] of the tile's queries, times the scale (over cap)
+    const float *k;  // [d][64] keys of the block, transposed
+    const float *v;  // [64][v_step] values, or
+    const void
+        *v_raw;  // not NULL: the values as they lie, v_stride bytes apart, F16, BF16 or Q8_0; then n_row <= ATTN_ROWS, dvp a
+    size_t v_stride;  //   multiple of ATTN_BLOCK and every row sees the same positions
     enum attn_form v_form;
     int64_t v_step;
     struct attn_ahead *k_ahead, *v_ahead;
@@ -67,10 +68,10 @@ struct kern_attn {
     void (*block)(const struct attn_block *b);
     // Lightning indexer: sum[64] += w[r] * max(0, q_r . k) over the rows r in order; q, k, d and n_row as in attn_block.
     void (*index)(const float *q, const float *k, int64_t d, int n_row, const float *w, float *sum);
-    // Rows j of `set` (bits 0 .. n_row - 1), src + j * stride, of n values as F32 at out [n_row][ld]; zeros for rows not in the set and
-    // from n to ld. form: how a row is stored; ATTN_OTHER is not for this call.
-    void (*unpack)(enum attn_form form, const void *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out, int64_t ld,
-                   struct attn_ahead *ahead);
+    // Rows j of `set` (bits 0 .. n_row - 1), src + j * stride, of n values as F32 at out [n_row][ld]; zeros for rows not in
+    // the set and from n to ld. form: how a row is stored; ATTN_OTHER is not for this call.
+    void (*unpack)(enum attn_form form, const void *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out,
+                   int64_t ld, struct attn_ahead *ahead);
     // Columns 0 .. 15 of kt[d][64] from rows[16][ld].
     void (*transpose)(const float *rows, int64_t ld, int64_t d, float *kt);
     // Bits of the positions j < n (n <= 64) whose mask value is not -inf. *bias: whether any of these values is not zero;

@@ -23,7 +23,8 @@ static void conv(const struct recur_conv *p) {
     }
 }
 
-// ---- state-space scan ---------------------------------------------------------------------------------------------------------
+// ---- state-space scan
+// ---------------------------------------------------------------------------------------------------------
 
 INLINE void ssm_lanes(struct vr *acc, int c, float *s, vf decay, const float *b, const float *cc, vf x, int n) {
     const vf next = vf_fma(vf_load_n(b, n), x, vf_mul(vf_load_n(s, n), decay));
@@ -66,7 +67,8 @@ static void ssm(const struct recur_ssm *p) {
     }
 }
 
-// ---- delta rules: rows of the state, sums along a row -----------------------------------------------------------------------------
+// ---- delta rules: rows of the state, sums along a row
+// -----------------------------------------------------------------------------
 
 struct delta_token {
     const float *q, *k, *v, *beta, *decay;
@@ -74,7 +76,8 @@ struct delta_token {
 };
 
 // n_row rows of n values: s = s * decay, d = beta * (v - s k), s = s + d k, y = scale * s q.
-INLINE void delta_rows(const struct recur_delta *p, const struct delta_token *x, float *state, int64_t row, const int n_row) {
+INLINE void delta_rows(const struct recur_delta *p, const struct delta_token *x, float *state, int64_t row,
+                       const int n_row) {
     struct vr acc[ROWS];
     float d[ROWS];
     const int64_t n = p->n_key;
@@ -136,9 +139,10 @@ static void delta(const struct recur_delta *p) {
         for (int64_t row = 0; row < p->n_row; row += ROWS)
             for (int64_t t = 0; t < n; t++) {
                 const int64_t i = t0 + t;
-                const struct delta_token x = {p->q + i * p->q_step,          p->k + i * p->k_step,    p->v + i * p->v_step,
+                const struct delta_token x = {p->q + i * p->q_step,       p->k + i * p->k_step,   p->v + i * p->v_step,
                                               p->beta + i * p->beta_step, p->work + t * p->n_key, p->y + i * p->y_step};
-                if (row + ROWS <= p->n_row) delta_rows(p, &x, p->state, row, ROWS);
+                if (row + ROWS <= p->n_row)
+                    delta_rows(p, &x, p->state, row, ROWS);
                 else
                     for (int64_t r = row; r < p->n_row; r++) delta_rows(p, &x, p->state, r, 1);
             }
@@ -193,20 +197,23 @@ INLINE void wkv7_rows(const struct recur_wkv7 *p, int64_t at, int64_t row, const
 static void wkv7(const struct recur_wkv7 *p) {
     for (int64_t row = 0; row < p->n_row; row += ROWS)
         for (int64_t t = 0; t < p->n_token; t++) {
-            if (row + ROWS <= p->n_row) wkv7_rows(p, t * p->step, row, ROWS);
+            if (row + ROWS <= p->n_row)
+                wkv7_rows(p, t * p->step, row, ROWS);
             else
                 for (int64_t r = row; r < p->n_row; r++) wkv7_rows(p, t * p->step, r, 1);
         }
 }
 
-// ---- linear attention: columns of the state, sums sequential along a column --------------------------------------------------------
+// ---- linear attention: columns of the state, sums sequential along a column
+// --------------------------------------------------------
 
 INLINE void linear_lanes(const struct recur_linear *p, int64_t at, int64_t col, int n) {
     const vf v = vf_load_n(p->v + at + col, n);
     vf y = vf_set1(0.0f);
     for (int64_t i = 0; i < p->n; i++) {
         float *s = p->state + i * p->n + col;
-        const vf kv = vf_mul(vf_set1(p->k[at + i]), v), old = vf_load_n(s, n), w = vf_set1(p->w[at + i]), r = vf_set1(p->r[at + i]);
+        const vf kv = vf_mul(vf_set1(p->k[at + i]), v), old = vf_load_n(s, n), w = vf_set1(p->w[at + i]),
+                 r = vf_set1(p->r[at + i]);
         const vf next = vf_fma(old, w, kv);
         vf_store_n(s, next, n);
         y = vf_fma(p->u ? vf_fma(kv, vf_set1(p->u[i]), old) : next, r, y);
@@ -219,7 +226,8 @@ static void linear(const struct recur_linear *p) {
         for (int64_t t = 0; t < p->n_token; t++) linear_lanes(p, t * p->step, col, vf_lanes(col, p->n_column));
 }
 
-// ---- triangular systems -----------------------------------------------------------------------------------------------------------
+// ---- triangular systems
+// -----------------------------------------------------------------------------------------------------------
 
 // Lanes along the columns of x; forwards for a lower triangle, backwards for an upper one.
 static void solve_left(const struct recur_solve *p) {
@@ -253,9 +261,11 @@ static void solve_right(const struct recur_solve *p) {
     }
 }
 
-// ---- mixing of streams --------------------------------------------------------------------------------------------------------------
+// ---- mixing of streams
+// --------------------------------------------------------------------------------------------------------------
 
-static void weighted(const float *x, int64_t x_step, const float *w, int64_t w_step, int64_t n_x, float *y, int64_t n, bool add) {
+static void weighted(const float *x, int64_t x_step, const float *w, int64_t w_step, int64_t n_x, float *y, int64_t n,
+                     bool add) {
     for (int64_t j = 0; j < n; j += VF_N) {
         const int m = vf_lanes(j, n);
         vf acc = add ? vf_load_n(y + j, m) : vf_set1(0.0f);
@@ -302,4 +312,5 @@ static void gated(const float *x, const float *gate, float scale, float *y, int6
     }
 }
 
-const struct kern_recur ISA_SYM(kern_recur) = {conv, ssm, delta, wkv7, linear, solve_left, solve_right, weighted, sinkhorn, gated};
+const struct kern_recur ISA_SYM(kern_recur) = {conv,       ssm,         delta,    wkv7,     linear,
+                                               solve_left, solve_right, weighted, sinkhorn, gated};

@@ -1,5 +1,5 @@
-// DSV4_HC_COMB: the matrix by which hyper-connections mix their n residual streams, from a token's (2 + n) n logits: those from
-// index 2 n on, made doubly stochastic by Sinkhorn's iteration (Xie et al. 2025, arXiv 2512.24880).
+// DSV4_HC_COMB: the matrix by which hyper-connections mix their n residual streams, from a token's (2 + n) n logits: those
+// from index 2 n on, made doubly stochastic by Sinkhorn's iteration (Xie et al. 2025, arXiv 2512.24880).
 #include <string.h>
 
 #include "kern/recur.h"
@@ -20,14 +20,16 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     TRY(recur_check_contiguous("dsv4_hc_comb", "base", base));
     const int64_t n = mixes->ne[0] <= 1 << 16 ? streams(mixes) : 0;
     if ((2 + n) * n != mixes->ne[0] || mixes->ne[2] != 1 || mixes->ne[3] != 1)
-        return err_set(ERR_INVALID, "dsv4_hc_comb: mixes must be [(2 + n) n, n_token] for n streams; they are [%lld, %lld, %lld]",
+        return err_set(ERR_INVALID,
+                       "dsv4_hc_comb: mixes must be [(2 + n) n, n_token] for n streams; they are [%lld, %lld, %lld]",
                        (long long) mixes->ne[0], (long long) mixes->ne[1], (long long) mixes->ne[2]);
     if (ggml_nelements(scale) != 3 || ggml_nelements(base) != mixes->ne[0])
         return err_set(ERR_INVALID, "dsv4_hc_comb: scale has %lld values, 3 are needed; base has %lld, %lld are needed",
                        (long long) ggml_nelements(scale), (long long) ggml_nelements(base), (long long) mixes->ne[0]);
     if (tensor_param_i32(t, N_ITER) < 1)
-        return err_set(ERR_INVALID, "dsv4_hc_comb: %d iterations asked for; at least 1 is needed", tensor_param_i32(t, N_ITER));
-    *shape = (struct op_shape) {.type = GGML_TYPE_F32, .ne = {n, n, mixes->ne[1], 1}};
+        return err_set(ERR_INVALID, "dsv4_hc_comb: %d iterations asked for; at least 1 is needed",
+                       tensor_param_i32(t, N_ITER));
+    *shape = (struct op_shape){.type = GGML_TYPE_F32, .ne = {n, n, mixes->ne[1], 1}};
     return ERR_OK;
 }
 
@@ -37,8 +39,8 @@ static void run(struct task *k, struct ggml_tensor *t) {
     int64_t i0, i1;
     task_range(k, t->ne[2], &i0, &i1);
     for (int64_t i = i0; i < i1; i++)
-        kern_recur()->sinkhorn(recur_at(t->src[0], i, 0, 0) + 2 * n, base + 2 * n, scale[2], tensor_param_f32(t, EPS), (int) n,
-                               tensor_param_i32(t, N_ITER), recur_at(t, 0, i, 0));
+        kern_recur()->sinkhorn(recur_at(t->src[0], i, 0, 0) + 2 * n, base + 2 * n, scale[2], tensor_param_f32(t, EPS),
+                               (int) n, tensor_param_i32(t, N_ITER), recur_at(t, 0, i, 0));
 }
 
 struct ggml_tensor *ggml_dsv4_hc_comb(struct ggml_context *ctx, struct ggml_tensor *mixes, struct ggml_tensor *scale,
@@ -49,5 +51,5 @@ struct ggml_tensor *ggml_dsv4_hc_comb(struct ggml_context *ctx, struct ggml_tens
     return op_build(ctx, GGML_OP_DSV4_HC_COMB, false, params, 2, src, 3);
 }
 
-const struct op op_dsv4_hc_comb = {.id = GGML_OP_DSV4_HC_COMB, .name = "DSV4_HC_COMB", .symbol = "dsv4_hc_comb(x)", .n_src = 3,
-                                   .infer = infer, .run = run};
+const struct op op_dsv4_hc_comb = {
+    .id = GGML_OP_DSV4_HC_COMB, .name = "DSV4_HC_COMB", .symbol = "dsv4_hc_comb(x)", .n_src = 3, .infer = infer, .run = run};

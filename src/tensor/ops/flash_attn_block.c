@@ -69,7 +69,8 @@ static uint64_t see_block(struct attn_run *r, int64_t b, int64_t *cell) {
     *cell = (int64_t) entry[0] * ATTN_BLOCK;
     const int64_t room = p->n_kv - *cell;
     if (entry[0] < 0 || (all & ~bits_below(room))) {
-        task_fail(r->task, p->dst, "flash_attn_ext: slot %d, block %lld: physical block %d lies outside the cache of %lld cells", slot,
+        task_fail(r->task, p->dst,
+                  "flash_attn_ext: slot %d, block %lld: physical block %d lies outside the cache of %lld cells", slot,
                   (long long) b, entry[0], (long long) p->n_kv);
         return 0;
     }
@@ -86,12 +87,13 @@ struct rows {
 static struct rows rows_at(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell) {
     const struct attn_plan *p = r->p;
     const int64_t head = r->unit * p->group / (p->n_head / x->ne[2]), i3 = r->i3 / (p->n_3 / x->ne[3]);
-    return (struct rows) {x, type, (const char *) x->data + cell * (int64_t) x->nb[1] + head * (int64_t) x->nb[2] + i3 * (int64_t) x->nb[3]};
+    return (struct rows){
+        x, type, (const char *) x->data + cell * (int64_t) x->nb[1] + head * (int64_t) x->nb[2] + i3 * (int64_t) x->nb[3]};
 }
 
 // Rows j0 .. j0 + n_row as F32 at out [n_row][ld], zeros for those not in `set` and beyond a row's end.
-static void unpack(const struct attn_plan *p, const struct rows *rows, int j0, int n_row, uint64_t set, float *out, int64_t ld,
-                   struct attn_ahead *ahead) {
+static void unpack(const struct attn_plan *p, const struct rows *rows, int j0, int n_row, uint64_t set, float *out,
+                   int64_t ld, struct attn_ahead *ahead) {
     const enum attn_form form = attn_form_of(rows->x->type);
     const int64_t n = rows->x->ne[0], stride = (int64_t) rows->x->nb[1];
     const char *src = rows->data + j0 * stride;
@@ -112,13 +114,16 @@ static void unpack(const struct attn_plan *p, const struct rows *rows, int j0, i
 static int64_t block_cell(const struct attn_run *r, int64_t b) {
     const struct attn_plan *p = r->p;
     int64_t block = b;
-    if (p->table) block = b < p->table->ne[1] ? ((const int32_t *) p->table->data)[3 * (attn_query(p, r->q0)[0] * p->table->ne[1] + b)] : -1;
+    if (p->table)
+        block = b < p->table->ne[1] ? ((const int32_t *) p->table->data)[3 * (attn_query(p, r->q0)[0] * p->table->ne[1] + b)]
+                                    : -1;
     return block >= 0 && (block + 1) * ATTN_BLOCK <= p->n_kv ? block * ATTN_BLOCK : -1;
 }
 
-// The next block's rows of K or V, as far as they lie in one piece; where runs go side by side over heads that lie beside each other,
-// this run's part of the rows of all heads. They may not be needed after all; that costs little.
-static struct attn_ahead ahead_of(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell, int64_t steps) {
+// The next block's rows of K or V, as far as they lie in one piece; where runs go side by side over heads that lie beside
+// each other, this run's part of the rows of all heads. They may not be needed after all; that costs little.
+static struct attn_ahead ahead_of(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type,
+                                  int64_t cell, int64_t steps) {
     const size_t row = ggml_row_size(x->type, x->ne[0]), all = row * (size_t) x->ne[2];
     struct attn_ahead a = {0};
     if (cell < 0) return a;
@@ -144,7 +149,7 @@ static void run_tiles(const struct attn_run *r, struct attn_block *x) {
         x->n_row = r->n_row - row < ATTN_TILE ? r->n_row - row : ATTN_TILE;
         x->q = r->q + row * p->d;
         x->visible = r->visible + row, x->bias = r->row_bias + row, x->slope = r->slope + row;
-        x->state = (struct attn_state) {r->stripe.m + row, r->stripe.l + row, r->stripe.o + row * p->dvp};
+        x->state = (struct attn_state){r->stripe.m + row, r->stripe.l + row, r->stripe.o + row * p->dvp};
         p->kern->block(x);
     }
 }
@@ -168,9 +173,17 @@ void flash_attn_block(struct attn_run *r, int64_t b) {
         unpack(p, &k, j, ATTN_PAD, all, r->raw, p->ld, &k_ahead);
         p->kern->transpose(r->raw, p->ld, p->d, r->k + j);
     }
-    struct attn_block x = {.k = r->k, .v = r->v, .v_step = p->dvp, .d = p->d, .dvp = p->dvp, .cap = p->cap, .work = r->work,
-                           .k_ahead = &k_ahead, .v_ahead = &v_ahead};
-    const bool same = all_see(r, all), few = r->n_row <= ATTN_ROWS && p->dv % ATTN_BLOCK == 0;  // few rows: not worth unpacking for
+    struct attn_block x = {.k = r->k,
+                           .v = r->v,
+                           .v_step = p->dvp,
+                           .d = p->d,
+                           .dvp = p->dvp,
+                           .cap = p->cap,
+                           .work = r->work,
+                           .k_ahead = &k_ahead,
+                           .v_ahead = &v_ahead};
+    const bool same = all_see(r, all),
+               few = r->n_row <= ATTN_ROWS && p->dv % ATTN_BLOCK == 0;  // few rows: not worth unpacking for
     const enum attn_form form = attn_form_of(p->v->type);
     if (form == ATTN_F32 && few && all == ~0ull) {
         x.v = (const float *) (const void *) v.data, x.v_step = (int64_t) (p->v->nb[1] / sizeof(float));

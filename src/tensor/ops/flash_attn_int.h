@@ -1,5 +1,5 @@
-// Parts of FLASH_ATTN_EXT shared by its files: flash_attn_ext.c (builders, shapes, descriptor), flash_attn_run.c (how the work is cut),
-// flash_attn_block.c (one block of keys for the rows of a run).
+// Parts of FLASH_ATTN_EXT shared by its files: flash_attn_ext.c (builders, shapes, descriptor), flash_attn_run.c (how the
+// work is cut), flash_attn_block.c (one block of keys for the rows of a run).
 #pragma once
 
 #include <math.h>
@@ -22,35 +22,37 @@ struct attn_plan {
     struct ggml_tensor *dst;
     const struct kern_attn *kern;
     const struct type *k_type, *v_type;
-    int64_t d, dv, dvp, ld;          // dvp: dv padded; ld: d padded, floats of an unpacked row of keys
+    int64_t d, dv, dvp, ld;  // dvp: dv padded; ld: d padded, floats of an unpacked row of keys
     int64_t n_q, n_head, n_kv, n_3;
-    int64_t group, n_unit;           // heads per unit, units
-    int64_t per_run, n_run;          // queries per run at most, runs per unit
-    int64_t n_row;                   // all rows of the node
-    int64_t stripe0, stripe1;        // stripes that any query can see
-    int64_t window;                  // stripes per pass when split along positions, 0 when not
-    int64_t together;                // units that a thread takes along a stripe side by side
+    int64_t group, n_unit;     // heads per unit, units
+    int64_t per_run, n_run;    // queries per run at most, runs per unit
+    int64_t n_row;             // all rows of the node
+    int64_t stripe0, stripe1;  // stripes that any query can see
+    int64_t window;            // stripes per pass when split along positions, 0 when not
+    int64_t together;          // units that a thread takes along a stripe side by side
     float scale, max_bias, cap;
-    int64_t row_max;                 // rows of a run of one unit at most
+    int64_t row_max;  // rows of a run of one unit at most
 };
 
 // A run: some neighbouring queries of one unit that have the same keys. Row = query * group + head in the unit.
 struct attn_run {
     const struct attn_plan *p;
     struct task *task;
-    int64_t unit, i3, q0, n_q;       // unit, queries q0 .. q0 + n_q
+    int64_t unit, i3, q0, n_q;  // unit, queries q0 .. q0 + n_q
     int n_row, tiles;
-    float *q, *raw, *k, *v, *work;   // packed queries, unpacked rows, keys transposed, values
-    float *bias;                     // [n_row][64]
-    const float **row_bias;          // [n_row], or NULL for none
-    float *slope;                    // [n_row]
-    uint64_t *visible;               // [n_row]
+    float *q, *raw, *k, *v, *work;  // packed queries, unpacked rows, keys transposed, values
+    float *bias;                    // [n_row][64]
+    const float **row_bias;         // [n_row], or NULL for none
+    float *slope;                   // [n_row]
+    uint64_t *visible;              // [n_row]
     struct attn_state stripe, total;
-    int64_t next;                    // the block whose rows will be wanted next, or -1
-    int part, n_part;                // this run asks for this part of them
+    int64_t next;      // the block whose rows will be wanted next, or -1
+    int part, n_part;  // this run asks for this part of them
 };
 
-static inline const int32_t *attn_query(const struct attn_plan *p, int64_t i) { return (const int32_t *) p->query->data + 4 * i; }
+static inline const int32_t *attn_query(const struct attn_plan *p, int64_t i) {
+    return (const int32_t *) p->query->data + 4 * i;
+}
 static inline int64_t attn_head(const struct attn_run *r, int row) { return r->unit * r->p->group + row % r->p->group; }
 static inline int64_t attn_row_query(const struct attn_run *r, int row) { return r->q0 + row / r->p->group; }
 

@@ -1,20 +1,20 @@
 // How FLASH_ATTN_EXT is cut into work, and the walk over key blocks. The arithmetic is in kern/attn.c.
 //
-// Query heads that share a K and a V head form a unit; the queries of a unit are taken in runs (neighbouring rows with the same keys),
-// so that a block of keys, unpacked to F32 and transposed once, serves every row of the run. Each row gets blocks merged in position
-// order within a stripe of 4 blocks, and stripes merged in position order: an order given by the positions alone. So it makes no
-// difference to any bit whether one thread walks all stripes of a run (prefill), or threads take single stripes and the parts are
-// merged afterwards (decode).
+// Query heads that share a K and a V head form a unit; the queries of a unit are taken in runs (neighbouring rows with the
+// same keys), so that a block of keys, unpacked to F32 and transposed once, serves every row of the run. Each row gets
+// blocks merged in position order within a stripe of 4 blocks, and stripes merged in position order: an order given by the
+// positions alone. So it makes no difference to any bit whether one thread walks all stripes of a run (prefill), or threads
+// take single stripes and the parts are merged afterwards (decode).
 #include "ops/flash_attn_int.h"
 
 enum {
-    STRIPE = 4,           // blocks merged among themselves before they are merged with what came before
-    RUN_ROWS = 192,       // rows that share an unpacked block, as a goal
-    GROUP_MAX = 128,      // heads of a unit
-    ITEMS_PER_THREAD = 4, // fewer work items than this per thread: split along positions too
-    PART_BYTES = 1 << 20, // per thread, for the parts of stripes
-    SIDE_BYTES = 5 << 18, // for the rows of units that go side by side
-    SIDE_ROWS = 48,       // fewer rows per unit are not worth it
+    STRIPE = 4,            // blocks merged among themselves before they are merged with what came before
+    RUN_ROWS = 192,        // rows that share an unpacked block, as a goal
+    GROUP_MAX = 128,       // heads of a unit
+    ITEMS_PER_THREAD = 4,  // fewer work items than this per thread: split along positions too
+    PART_BYTES = 1 << 20,  // per thread, for the parts of stripes
+    SIDE_BYTES = 5 << 18,  // for the rows of units that go side by side
+    SIDE_ROWS = 48,        // fewer rows per unit are not worth it
 };
 
 static int64_t gcd(int64_t a, int64_t b) {
@@ -47,8 +47,8 @@ static bool fits_beside(const struct attn_plan *p) {
     return p->n_unit * p->row_max * (p->d + 2 * p->dvp) * (int64_t) sizeof(float) <= SIDE_BYTES;
 }
 
-// How many queries a run has, whether units go side by side (the heads of a cell mostly lie beside each other, so memory is then read
-// in its order), and whether the work is split along positions. All of it only changes who does what.
+// How many queries a run has, whether units go side by side (the heads of a cell mostly lie beside each other, so memory is
+// then read in its order), and whether the work is split along positions. All of it only changes who does what.
 static void plan_runs(struct attn_plan *p, int n_threads) {
     const int64_t enough = (int64_t) ITEMS_PER_THREAD * n_threads, most = min64(p->n_q, max64(1, RUN_ROWS / p->group));
     set_per_run(p, most);
@@ -71,8 +71,13 @@ static void plan_runs(struct attn_plan *p, int n_threads) {
 
 // Everything that follows from shapes and the number of threads. It is refined by the data in plan_queries.
 static struct attn_plan plan_shapes(const struct ggml_tensor *t, int n_threads) {
-    struct attn_plan p = {.q = t->src[FA_Q], .k = t->src[FA_K], .v = t->src[FA_V], .mask = t->src[FA_MASK], .sinks = t->src[FA_SINKS],
-                     .query = t->src[FA_QUERY], .table = t->src[FA_TABLE]};
+    struct attn_plan p = {.q = t->src[FA_Q],
+                          .k = t->src[FA_K],
+                          .v = t->src[FA_V],
+                          .mask = t->src[FA_MASK],
+                          .sinks = t->src[FA_SINKS],
+                          .query = t->src[FA_QUERY],
+                          .table = t->src[FA_TABLE]};
     p.d = p.q->ne[0], p.dv = p.v->ne[0], p.dvp = round16(p.dv);
     p.ld = round16(p.d);
     p.n_q = p.q->ne[1], p.n_head = p.q->ne[2], p.n_kv = p.k->ne[1], p.n_3 = p.q->ne[3];
@@ -82,7 +87,8 @@ static struct attn_plan plan_shapes(const struct ggml_tensor *t, int n_threads) 
     p.n_unit = p.n_head / p.group;
     p.n_row = p.n_q * p.n_head * p.n_3;
     p.stripe1 = ceil_div(positions(&p), STRIPE * ATTN_BLOCK);
-    p.scale = tensor_param_f32(t, FA_SCALE), p.max_bias = tensor_param_f32(t, FA_MAX_BIAS), p.cap = tensor_param_f32(t, FA_SOFTCAP);
+    p.scale = tensor_param_f32(t, FA_SCALE), p.max_bias = tensor_param_f32(t, FA_MAX_BIAS),
+    p.cap = tensor_param_f32(t, FA_SOFTCAP);
     if (p.cap != 0.0f) p.scale /= p.cap;
     plan_runs(&p, n_threads);
     return p;
@@ -107,7 +113,8 @@ static void plan_queries(struct attn_plan *p, int n_threads) {
     if (p->window && p->n_run * p->n_3 * (p->stripe1 - p->stripe0) < (int64_t) ITEMS_PER_THREAD * n_threads) p->together = 1;
 }
 
-// ---- one run ------------------------------------------------------------------------------------------------------------------
+// ---- one run
+// ------------------------------------------------------------------------------------------------------------------
 
 static float slope_of(const struct attn_plan *p, int64_t head) {
     if (p->max_bias <= 0.0f) return 1.0f;
@@ -123,7 +130,8 @@ static float *take(float *base, int64_t *used, int64_t n) {
     return at;
 }
 
-// A thread's run laid out in mem, with queries and states for `together` units; mem NULL: only *n_float, what it takes, is of use.
+// A thread's run laid out in mem, with queries and states for `together` units; mem NULL: only *n_float, what it takes, is
+// of use.
 static struct attn_run run_begin(const struct attn_plan *p, struct task *task, float *mem, int64_t *n_float) {
     struct attn_run r = {.p = p, .task = task};
     const int64_t rows = p->row_max, all = rows * p->together;
@@ -191,7 +199,8 @@ static void finish_row(const struct attn_plan *p, float m, float l, const float 
     p->kern->finish(m, l, o, sink, row_out(p, i3, i, head), p->dv);
 }
 
-// ---- items of work ----------------------------------------------------------------------------------------------------------
+// ---- items of work
+// ----------------------------------------------------------------------------------------------------------
 
 struct item {
     int64_t unit, i3, q0, q1;
@@ -352,19 +361,21 @@ static void walk_stripes(struct attn_run *r, float *parts, int64_t first, int64_
 }
 
 // Merge the parts of a window into the rows' totals, and after the last window give the results.
-static void merge_parts(const struct attn_run *r, float *total, const float *parts, int64_t n_stripe, bool first, bool last) {
+static void merge_parts(const struct attn_run *r, float *total, const float *parts, int64_t n_stripe, bool first,
+                        bool last) {
     const struct attn_plan *p = r->p;
     const int64_t part = part_floats(p);
     int64_t i0, i1;
     task_range(r->task, p->n_row, &i0, &i1);
     for (int64_t i = i0; i < i1; i++) {
         float *t = total + i * part;
-        if (first) state_clear(&(struct attn_state) {&t[p->dvp], &t[p->dvp + 1], t}, 1, p->dvp);
+        if (first) state_clear(&(struct attn_state){&t[p->dvp], &t[p->dvp + 1], t}, 1, p->dvp);
         for (int64_t s = 0; s < n_stripe; s++) {
             const float *x = parts + (i * p->window + s) * part;
             p->kern->merge(&t[p->dvp], &t[p->dvp + 1], t, x[p->dvp], x[p->dvp + 1], x, p->dvp);
         }
-        if (last) finish_row(p, t[p->dvp], t[p->dvp + 1], t, i / (p->n_q * p->n_head), i / p->n_head % p->n_q, i % p->n_head);
+        if (last)
+            finish_row(p, t[p->dvp], t[p->dvp + 1], t, i / (p->n_q * p->n_head), i / p->n_head % p->n_q, i % p->n_head);
     }
 }
 
@@ -403,6 +414,8 @@ void flash_attn_run(struct task *k, struct ggml_tensor *t) {
     float *shared = (float *) k->work, *mem = shared + n * k->ith;
     if (p.window) mem += (p.window + 1) * p.n_row * part_floats(&p);
     struct attn_run r = run_begin(&p, k, mem, &n);
-    if (p.window) walk_windows(&r, shared);
-    else walk_runs(&r);
+    if (p.window)
+        walk_windows(&r, shared);
+    else
+        walk_runs(&r);
 }

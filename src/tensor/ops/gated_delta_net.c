@@ -1,5 +1,5 @@
-// GATED_DELTA_NET: the gated delta rule (Yang et al. 2024, arXiv 2412.06464), with a gate per head or per key dimension (Kimi delta
-// attention). The result's rows: the outputs of all tokens, then K snapshots of all states, the newest first.
+// GATED_DELTA_NET: the gated delta rule (Yang et al. 2024, arXiv 2412.06464), with a gate per head or per key dimension
+// (Kimi delta attention). The result's rows: the outputs of all tokens, then K snapshots of all states, the newest first.
 #include <math.h>
 #include <string.h>
 
@@ -20,13 +20,18 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     TRY(recur_check_shape("gated_delta_net", "beta", src[BETA], 1, n_head, n_token, n_seq));
     TRY(recur_check_contiguous("gated_delta_net", "state", src[STATE]));
     if (k_head < 1 || n_head % k_head != 0)
-        return err_set(ERR_INVALID, "gated_delta_net: %lld key heads do not divide %lld value heads", (long long) k_head, (long long) n_head);
+        return err_set(ERR_INVALID, "gated_delta_net: %lld key heads do not divide %lld value heads", (long long) k_head,
+                       (long long) n_head);
     if (ggml_nelements(src[STATE]) != n_key * n_val * n_head * n_seq)
-        return err_set(ERR_INVALID, "gated_delta_net: state has %lld values; %lld x %lld for %lld heads of %lld sequences are needed",
+        return err_set(ERR_INVALID,
+                       "gated_delta_net: state has %lld values; %lld x %lld for %lld heads of %lld sequences are needed",
                        (long long) ggml_nelements(src[STATE]), (long long) n_key, (long long) n_val, (long long) n_head,
                        (long long) n_seq);
-    if (n_snapshot < 1) return err_set(ERR_INVALID, "gated_delta_net: K = %lld snapshots asked for; at least 1 is needed", (long long) n_snapshot);
-    *shape = (struct op_shape) {.type = GGML_TYPE_F32, .ne = {n_val * n_head, n_token * n_seq + n_key * n_seq * n_snapshot, 1, 1}};
+    if (n_snapshot < 1)
+        return err_set(ERR_INVALID, "gated_delta_net: K = %lld snapshots asked for; at least 1 is needed",
+                       (long long) n_snapshot);
+    *shape =
+        (struct op_shape){.type = GGML_TYPE_F32, .ne = {n_val * n_head, n_token * n_seq + n_key * n_seq * n_snapshot, 1, 1}};
     return ERR_OK;
 }
 
@@ -47,20 +52,37 @@ static void tokens(const struct net *p, int64_t seq, int64_t head, int64_t row, 
     struct ggml_tensor *const *src = p->t->src;
     const int64_t key = head % src[K_]->ne[1], n = p->n_val - row < PART ? p->n_val - row : PART;
     const struct recur_delta x = {
-        .q = recur_at(src[Q], key, t0, seq), .k = recur_at(src[K_], key, t0, seq), .v = recur_at(src[V], head, t0, seq) + row,
-        .g = recur_at(src[G], head, t0, seq), .beta = recur_at(src[BETA], head, t0, seq),
+        .q = recur_at(src[Q], key, t0, seq),
+        .k = recur_at(src[K_], key, t0, seq),
+        .v = recur_at(src[V], head, t0, seq) + row,
+        .g = recur_at(src[G], head, t0, seq),
+        .beta = recur_at(src[BETA], head, t0, seq),
         .y = (float *) p->t->data + ((seq * p->n_token + t0) * p->n_head + head) * p->n_val + row,
-        .state = state, .work = p->work, .n_key = p->n_key, .n_row = n, .n_token = t1 - t0,
-        .q_step = recur_step(src[Q], 2), .k_step = recur_step(src[K_], 2), .v_step = recur_step(src[V], 2),
-        .g_step = recur_step(src[G], 2), .beta_step = recur_step(src[BETA], 2), .y_step = p->n_head * p->n_val,
-        .scale = 1.0f / sqrtf((float) p->n_key), .g_per_key = src[G]->ne[0] > 1,
+        .state = state,
+        .work = p->work,
+        .n_key = p->n_key,
+        .n_row = n,
+        .n_token = t1 - t0,
+        .q_step = recur_step(src[Q], 2),
+        .k_step = recur_step(src[K_], 2),
+        .v_step = recur_step(src[V], 2),
+        .g_step = recur_step(src[G], 2),
+        .beta_step = recur_step(src[BETA], 2),
+        .y_step = p->n_head * p->n_val,
+        .scale = 1.0f / sqrtf((float) p->n_key),
+        .g_per_key = src[G]->ne[0] > 1,
     };
     kern_recur()->delta(&x);
 }
 
 static void run(struct task *k, struct ggml_tensor *t) {
     const struct ggml_tensor *v = t->src[V];
-    const struct net p = {.t = t, .n_key = t->src[K_]->ne[0], .n_val = v->ne[0], .n_head = v->ne[1], .n_token = v->ne[2], .n_seq = v->ne[3],
+    const struct net p = {.t = t,
+                          .n_key = t->src[K_]->ne[0],
+                          .n_val = v->ne[0],
+                          .n_head = v->ne[1],
+                          .n_token = v->ne[2],
+                          .n_seq = v->ne[3],
                           .n_snapshot = tensor_param_i32(t, 0),
                           .work = (float *) k->work + k->ith * (int64_t) GGML_PAD(RECUR_CHUNK * t->src[K_]->ne[0], 16)};
     const int64_t n_part = (p.n_val + PART - 1) / PART, size = p.n_key * p.n_val;
@@ -82,12 +104,18 @@ static void run(struct task *k, struct ggml_tensor *t) {
     }
 }
 
-struct ggml_tensor *ggml_gated_delta_net(struct ggml_context *ctx, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v,
-                                         struct ggml_tensor *g, struct ggml_tensor *beta, struct ggml_tensor *state, int64_t K) {
+struct ggml_tensor *ggml_gated_delta_net(struct ggml_context *ctx, struct ggml_tensor *q, struct ggml_tensor *k,
+                                         struct ggml_tensor *v, struct ggml_tensor *g, struct ggml_tensor *beta,
+                                         struct ggml_tensor *state, int64_t K) {
     struct ggml_tensor *src[] = {q, k, v, g, beta, state};
     const int32_t params[] = {K > INT32_MAX ? 0 : (int32_t) K};
     return op_build(ctx, GGML_OP_GATED_DELTA_NET, false, params, 1, src, 6);
 }
 
-const struct op op_gated_delta_net = {.id = GGML_OP_GATED_DELTA_NET, .name = "GATED_DELTA_NET", .symbol = "gated_delta_net(q, k, v, g, beta, s)",
-                                      .n_src = 6, .infer = infer, .scratch = scratch, .run = run};
+const struct op op_gated_delta_net = {.id = GGML_OP_GATED_DELTA_NET,
+                                      .name = "GATED_DELTA_NET",
+                                      .symbol = "gated_delta_net(q, k, v, g, beta, s)",
+                                      .n_src = 6,
+                                      .infer = infer,
+                                      .scratch = scratch,
+                                      .run = run};

@@ -14,9 +14,11 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     TRY(recur_check_rows("lightning_indexer", "q", q));
     TRY(recur_check_rows("lightning_indexer", "weights", w));
     const struct type *type = type_get(k->type);
-    const bool number = k->type == GGML_TYPE_F32 || k->type == GGML_TYPE_F16 || k->type == GGML_TYPE_BF16 || (type && type->quantized);
+    const bool number =
+        k->type == GGML_TYPE_F32 || k->type == GGML_TYPE_F16 || k->type == GGML_TYPE_BF16 || (type && type->quantized);
     if (!number || !type->decode || k->nb[0] != ggml_type_size(k->type))
-        return err_set(ERR_INVALID, "lightning_indexer: k must be F32, F16, BF16 or quantized with contiguous rows; it is %s",
+        return err_set(ERR_INVALID,
+                       "lightning_indexer: k must be F32, F16, BF16 or quantized with contiguous rows; it is %s",
                        ggml_type_name(k->type));
     TRY(recur_check_shape("lightning_indexer", "k", k, q->ne[0], 1, n_kv, n_stream));
     TRY(recur_check_shape("lightning_indexer", "weights", w, n_head, n_token, 1, n_stream));
@@ -24,10 +26,12 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
         return err_set(ERR_INVALID, "lightning_indexer: the mask must be F16 or F32 with contiguous rows; it is %s",
                        ggml_type_name(mask->type));
     if (mask->ne[0] < n_kv || mask->ne[1] < n_token || mask->ne[2] != 1 || mask->ne[3] < 1 || n_stream % mask->ne[3] != 0)
-        return err_set(ERR_INVALID, "lightning_indexer: the mask is [%lld, %lld, %lld, %lld]; [%lld, %lld, 1, %lld or a divisor] is needed",
-                       (long long) mask->ne[0], (long long) mask->ne[1], (long long) mask->ne[2], (long long) mask->ne[3],
-                       (long long) n_kv, (long long) n_token, (long long) n_stream);
-    *shape = (struct op_shape) {.type = GGML_TYPE_F32, .ne = {n_kv, n_token, 1, n_stream}};
+        return err_set(
+            ERR_INVALID,
+            "lightning_indexer: the mask is [%lld, %lld, %lld, %lld]; [%lld, %lld, 1, %lld or a divisor] is needed",
+            (long long) mask->ne[0], (long long) mask->ne[1], (long long) mask->ne[2], (long long) mask->ne[3],
+            (long long) n_kv, (long long) n_token, (long long) n_stream);
+    *shape = (struct op_shape){.type = GGML_TYPE_F32, .ne = {n_kv, n_token, 1, n_stream}};
     return ERR_OK;
 }
 
@@ -39,7 +43,9 @@ static int64_t floats(const struct ggml_tensor *t) {
     return ATTN_BLOCK * pad16(q->ne[0]) + ATTN_BLOCK * q->ne[0] + pad16(tiles(q) * ATTN_ROWS * q->ne[0]);
 }
 
-static size_t scratch(const struct ggml_tensor *t, int n_threads) { return (size_t) n_threads * (size_t) floats(t) * sizeof(float); }
+static size_t scratch(const struct ggml_tensor *t, int n_threads) {
+    return (size_t) n_threads * (size_t) floats(t) * sizeof(float);
+}
 
 static void pack(const struct ggml_tensor *q, int64_t token, int64_t stream, float *out) {
     for (int64_t h = 0; h < q->ne[1]; h++) {
@@ -50,11 +56,14 @@ static void pack(const struct ggml_tensor *q, int64_t token, int64_t stream, flo
 }
 
 static void add_mask(const struct ggml_tensor *m, int64_t j0, int n, int64_t token, int64_t stream, float *sum) {
-    const char *src = (const char *) m->data + j0 * (int64_t) m->nb[0] + token * (int64_t) m->nb[1] + stream % m->ne[3] * (int64_t) m->nb[3];
+    const char *src = (const char *) m->data + j0 * (int64_t) m->nb[0] + token * (int64_t) m->nb[1] +
+                      stream % m->ne[3] * (int64_t) m->nb[3];
     float x[ATTN_BLOCK] = {0};
     bool some;
-    if (m->type == GGML_TYPE_F16) (void) kern_attn()->mask_f16((const uint16_t *) (const void *) src, n, x, &some);
-    else (void) kern_attn()->mask_f32((const float *) (const void *) src, n, x, &some);
+    if (m->type == GGML_TYPE_F16)
+        (void) kern_attn()->mask_f16((const uint16_t *) (const void *) src, n, x, &some);
+    else
+        (void) kern_attn()->mask_f32((const float *) (const void *) src, n, x, &some);
     for (int j = 0; j < n; j++) sum[j] += x[j];
 }
 
@@ -95,5 +104,10 @@ struct ggml_tensor *ggml_lightning_indexer(struct ggml_context *ctx, struct ggml
     return op_build(ctx, GGML_OP_LIGHTNING_INDEXER, false, NULL, 0, src, 4);
 }
 
-const struct op op_lightning_indexer = {.id = GGML_OP_LIGHTNING_INDEXER, .name = "LIGHTNING_INDEXER", .symbol = "lightning_indexer(q, k, w, m)",
-                                        .n_src = 4, .infer = infer, .scratch = scratch, .run = run};
+const struct op op_lightning_indexer = {.id = GGML_OP_LIGHTNING_INDEXER,
+                                        .name = "LIGHTNING_INDEXER",
+                                        .symbol = "lightning_indexer(q, k, w, m)",
+                                        .n_src = 4,
+                                        .infer = infer,
+                                        .scratch = scratch,
+                                        .run = run};

@@ -6,8 +6,8 @@
 // F32 with its rows' elements side by side; the other strides are free.
 static inline enum err recur_check_rows(const char *op, const char *name, const struct ggml_tensor *t) {
     if (t->type == GGML_TYPE_F32 && (t->nb[0] == sizeof(float) || t->ne[0] == 1)) return ERR_OK;
-    return err_set(ERR_INVALID, "%s: %s must be F32 with contiguous rows; it is %s with nb[0] = %zu", op, name, ggml_type_name(t->type),
-                   t->nb[0]);
+    return err_set(ERR_INVALID, "%s: %s must be F32 with contiguous rows; it is %s with nb[0] = %zu", op, name,
+                   ggml_type_name(t->type), t->nb[0]);
 }
 
 static inline enum err recur_check_contiguous(const char *op, const char *name, const struct ggml_tensor *t) {
@@ -16,8 +16,8 @@ static inline enum err recur_check_contiguous(const char *op, const char *name, 
                    t->type == GGML_TYPE_F32 ? ", not contiguous: use ggml_cont" : "");
 }
 
-static inline enum err recur_check_shape(const char *op, const char *name, const struct ggml_tensor *t, int64_t ne0, int64_t ne1,
-                                         int64_t ne2, int64_t ne3) {
+static inline enum err recur_check_shape(const char *op, const char *name, const struct ggml_tensor *t, int64_t ne0,
+                                         int64_t ne1, int64_t ne2, int64_t ne3) {
     if (t->ne[0] == ne0 && t->ne[1] == ne1 && t->ne[2] == ne2 && t->ne[3] == ne3) return ERR_OK;
     return err_set(ERR_INVALID, "%s: %s is [%lld, %lld, %lld, %lld]; it must be [%lld, %lld, %lld, %lld]", op, name,
                    (long long) t->ne[0], (long long) t->ne[1], (long long) t->ne[2], (long long) t->ne[3], (long long) ne0,
@@ -25,7 +25,8 @@ static inline enum err recur_check_shape(const char *op, const char *name, const
 }
 
 static inline float *recur_at(const struct ggml_tensor *t, int64_t i1, int64_t i2, int64_t i3) {
-    return (float *) (void *) ((char *) t->data + i1 * (int64_t) t->nb[1] + i2 * (int64_t) t->nb[2] + i3 * (int64_t) t->nb[3]);
+    return (float *) (void *) ((char *) t->data + i1 * (int64_t) t->nb[1] + i2 * (int64_t) t->nb[2] +
+                               i3 * (int64_t) t->nb[3]);
 }
 
 // Floats from one index of dimension i to the next.

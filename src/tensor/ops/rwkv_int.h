@@ -1,5 +1,5 @@
-// What RWKV_WKV6, GATED_LINEAR_ATTN and RWKV_WKV7 have in common: per-token operands [n, n_head, n_token], a state of n x n per head
-// and sequence, and a result of rows n * n_head long: the outputs of all tokens, then the states.
+// What RWKV_WKV6, GATED_LINEAR_ATTN and RWKV_WKV7 have in common: per-token operands [n, n_head, n_token], a state of n x n
+// per head and sequence, and a result of rows n * n_head long: the outputs of all tokens, then the states.
 #pragma once
 
 #include <string.h>
@@ -12,7 +12,7 @@ struct rwkv {
 
 static inline struct rwkv rwkv_of(const struct ggml_tensor *operand, const struct ggml_tensor *state) {
     const int64_t n_seq = state->ne[1];
-    return (struct rwkv) {operand->ne[0], operand->ne[1], operand->ne[2], n_seq, n_seq ? operand->ne[2] / n_seq : 0};
+    return (struct rwkv){operand->ne[0], operand->ne[1], operand->ne[2], n_seq, n_seq ? operand->ne[2] / n_seq : 0};
 }
 
 // operands: the sources that have one row per head and token.
@@ -25,9 +25,10 @@ static inline enum err rwkv_infer(const char *op, const struct ggml_tensor *t, i
     }
     TRY(recur_check_contiguous(op, "state", state));
     if (p.n_seq < 1 || p.n_token % p.n_seq != 0)
-        return err_set(ERR_INVALID, "%s: %lld tokens do not divide by %lld sequences", op, (long long) p.n_token, (long long) p.n_seq);
+        return err_set(ERR_INVALID, "%s: %lld tokens do not divide by %lld sequences", op, (long long) p.n_token,
+                       (long long) p.n_seq);
     TRY(recur_check_shape(op, "state", state, p.n * p.n * p.n_head, p.n_seq, 1, 1));
-    *shape = (struct op_shape) {.type = GGML_TYPE_F32, .ne = {p.n * p.n_head, p.n_token + p.n * p.n_seq, 1, 1}};
+    *shape = (struct op_shape){.type = GGML_TYPE_F32, .ne = {p.n * p.n_head, p.n_token + p.n * p.n_seq, 1, 1}};
     return ERR_OK;
 }
 

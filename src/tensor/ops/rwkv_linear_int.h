@@ -25,9 +25,18 @@ static inline void rwkv_linear_run(struct task *task, struct ggml_tensor *t, con
         // First value of the head at the sequence's first token, in every operand and in the result.
         const int64_t o = (at / p.n_head * p.seq_token * p.n_head + head) * n;
         const struct recur_linear y = {
-            .k = (const float *) x->k->data + o, .v = (const float *) x->v->data + o + col, .r = (const float *) x->r->data + o,
-            .u = x->u ? (const float *) x->u->data + head * n : NULL, .w = (const float *) x->w->data + o, .y = (float *) t->data + o + col,
-            .state = state, .n = n, .n_column = n_col, .n_token = p.seq_token, .step = p.n_head * n, .scale = x->scale,
+            .k = (const float *) x->k->data + o,
+            .v = (const float *) x->v->data + o + col,
+            .r = (const float *) x->r->data + o,
+            .u = x->u ? (const float *) x->u->data + head * n : NULL,
+            .w = (const float *) x->w->data + o,
+            .y = (float *) t->data + o + col,
+            .state = state,
+            .n = n,
+            .n_column = n_col,
+            .n_token = p.seq_token,
+            .step = p.n_head * n,
+            .scale = x->scale,
         };
         kern_recur()->linear(&y);
     }

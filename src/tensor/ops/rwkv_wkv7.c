@@ -23,19 +23,33 @@ static void run(struct task *k, struct ggml_tensor *t) {
         memcpy(state, (const float *) src[STATE]->data + (at * n + row) * n, (size_t) (n_row * n) * sizeof(float));
         const int64_t o = (at / p.n_head * p.seq_token * p.n_head + at % p.n_head) * n;
         const struct recur_wkv7 x = {
-            .r = (const float *) src[R]->data + o, .w = (const float *) src[W]->data + o, .k = (const float *) src[K_]->data + o,
-            .v = (const float *) src[V]->data + o + row, .a = (const float *) src[A]->data + o, .b = (const float *) src[B]->data + o,
-            .y = (float *) t->data + o + row, .state = state, .n = n, .n_row = n_row, .n_token = p.seq_token, .step = p.n_head * n,
+            .r = (const float *) src[R]->data + o,
+            .w = (const float *) src[W]->data + o,
+            .k = (const float *) src[K_]->data + o,
+            .v = (const float *) src[V]->data + o + row,
+            .a = (const float *) src[A]->data + o,
+            .b = (const float *) src[B]->data + o,
+            .y = (float *) t->data + o + row,
+            .state = state,
+            .n = n,
+            .n_row = n_row,
+            .n_token = p.seq_token,
+            .step = p.n_head * n,
         };
         kern_recur()->wkv7(&x);
     }
 }
 
-struct ggml_tensor *ggml_rwkv_wkv7(struct ggml_context *ctx, struct ggml_tensor *r, struct ggml_tensor *w, struct ggml_tensor *k,
-                                   struct ggml_tensor *v, struct ggml_tensor *a, struct ggml_tensor *b, struct ggml_tensor *state) {
+struct ggml_tensor *ggml_rwkv_wkv7(struct ggml_context *ctx, struct ggml_tensor *r, struct ggml_tensor *w,
+                                   struct ggml_tensor *k, struct ggml_tensor *v, struct ggml_tensor *a,
+                                   struct ggml_tensor *b, struct ggml_tensor *state) {
     struct ggml_tensor *src[] = {r, w, k, v, a, b, state};
     return op_build(ctx, GGML_OP_RWKV_WKV7, false, NULL, 0, src, 7);
 }
 
-const struct op op_rwkv_wkv7 = {.id = GGML_OP_RWKV_WKV7, .name = "RWKV_WKV7", .symbol = "rwkv_wkv7(r, w, k, v, a, b, s)", .n_src = 7,
-                                .infer = infer, .run = run};
+const struct op op_rwkv_wkv7 = {.id = GGML_OP_RWKV_WKV7,
+                                .name = "RWKV_WKV7",
+                                .symbol = "rwkv_wkv7(r, w, k, v, a, b, s)",
+                                .n_src = 7,
+                                .infer = infer,
+                                .run = run};

@@ -1,5 +1,5 @@
-// Attention: against double precision for every type and head size, with masks and with block tables; equal bits whatever the threads,
-// the neighbours, the place of the blocks and the ISA level; and what is refused.
+// Attention: against double precision for every type and head size, with masks and with block tables; equal bits whatever
+// the threads, the neighbours, the place of the blocks and the ISA level; and what is refused.
 #include "test.h"
 
 #include "ggml-cpu.h"
@@ -17,7 +17,7 @@ static int begin(void **state) {
     (void) state;
     quiet();
     ggml_clear_error();
-    c = ggml_init((struct ggml_init_params) {.mem_size = 96 << 20});
+    c = ggml_init((struct ggml_init_params){.mem_size = 96 << 20});
     return 0;
 }
 
@@ -55,7 +55,8 @@ static void run(struct ggml_tensor *y, int n_threads) {
     assert_int_equal(ggml_graph_compute_with_ctx(c, g, n_threads), GGML_STATUS_SUCCESS);
 }
 
-// ---- the reference -------------------------------------------------------------------------------------------------------------
+// ---- the reference
+// -------------------------------------------------------------------------------------------------------------
 
 struct params {
     float scale, max_bias, cap;
@@ -64,21 +65,24 @@ struct params {
 static double slope_of(double max_bias, int64_t n_head, int64_t h) {
     if (max_bias <= 0) return 1;
     const int64_t n2 = (int64_t) pow(2, floor(log2((double) n_head)));
-    return h < n2 ? pow(2, -max_bias * (double) (h + 1) / (double) n2) : pow(2, -max_bias / 2 * (double) (2 * (h - n2) + 1) / (double) n2);
+    return h < n2 ? pow(2, -max_bias * (double) (h + 1) / (double) n2)
+                  : pow(2, -max_bias / 2 * (double) (2 * (h - n2) + 1) / (double) n2);
 }
 
 static void decode_row(const struct ggml_tensor *t, int64_t i1, int64_t i2, int64_t i3, float *out) {
-    type_get(t->type)->decode((const char *) t->data + i1 * (int64_t) t->nb[1] + i2 * (int64_t) t->nb[2] + i3 * (int64_t) t->nb[3], out,
-                              t->ne[0]);
+    type_get(t->type)->decode(
+        (const char *) t->data + i1 * (int64_t) t->nb[1] + i2 * (int64_t) t->nb[2] + i3 * (int64_t) t->nb[3], out, t->ne[0]);
 }
 
 // One output row in double precision. bias[j]: -INFINITY where the key is not seen.
-static void reference(const struct ggml_tensor *q, const struct ggml_tensor *k, const struct ggml_tensor *v, const struct ggml_tensor *sinks,
-                      const struct params *p, const double *bias, int64_t i, int64_t h, int64_t i3, double *out) {
+static void reference(const struct ggml_tensor *q, const struct ggml_tensor *k, const struct ggml_tensor *v,
+                      const struct ggml_tensor *sinks, const struct params *p, const double *bias, int64_t i, int64_t h,
+                      int64_t i3, double *out) {
     const int64_t d = k->ne[0], dv = v->ne[0], n = k->ne[1];
     float *row = malloc((size_t) (d > dv ? d : dv) * sizeof(float));
     double *s = malloc((size_t) n * sizeof(double)), top = -INFINITY, sum = 0;
-    const float *x = (const float *) (const void *) ((const char *) q->data + i * (int64_t) q->nb[1] + h * (int64_t) q->nb[2] + i3 * (int64_t) q->nb[3]);
+    const float *x = (const float *) (const void *) ((const char *) q->data + i * (int64_t) q->nb[1] +
+                                                     h * (int64_t) q->nb[2] + i3 * (int64_t) q->nb[3]);
     for (int64_t j = 0; j < n; j++) {
         decode_row(k, j, h / (q->ne[2] / k->ne[2]), i3 / (q->ne[3] / k->ne[3]), row);
         double dot = 0;
@@ -106,14 +110,16 @@ static void reference(const struct ggml_tensor *q, const struct ggml_tensor *k, 
 
 static double mask_value(const struct ggml_tensor *m, int64_t j, int64_t i, int64_t h, int64_t i3) {
     if (!m) return 0;
-    const char *at = (const char *) m->data + j * (int64_t) m->nb[0] + i * (int64_t) m->nb[1] + h % m->ne[2] * (int64_t) m->nb[2] +
-                     i3 % m->ne[3] * (int64_t) m->nb[3];
-    return (double) (m->type == GGML_TYPE_F16 ? ggml_fp16_to_fp32(*(const ggml_fp16_t *) (const void *) at) : *(const float *) (const void *) at);
+    const char *at = (const char *) m->data + j * (int64_t) m->nb[0] + i * (int64_t) m->nb[1] +
+                     h % m->ne[2] * (int64_t) m->nb[2] + i3 % m->ne[3] * (int64_t) m->nb[3];
+    return (double) (m->type == GGML_TYPE_F16 ? ggml_fp16_to_fp32(*(const ggml_fp16_t *) (const void *) at)
+                                              : *(const float *) (const void *) at);
 }
 
 static void expect(const struct ggml_tensor *y, const struct params *p) {
     const struct ggml_tensor *q = y->src[0], *k = y->src[1], *v = y->src[2];
-    double *bias = malloc((size_t) k->ne[1] * sizeof(double)), *want = malloc((size_t) v->ne[0] * sizeof(double)), error = 0, power = 0;
+    double *bias = malloc((size_t) k->ne[1] * sizeof(double)), *want = malloc((size_t) v->ne[0] * sizeof(double)), error = 0,
+           power = 0;
     for (int64_t i3 = 0; i3 < q->ne[3]; i3++)
         for (int64_t i = 0; i < q->ne[1]; i++)
             for (int64_t h = 0; h < q->ne[2]; h++) {
@@ -128,7 +134,9 @@ static void expect(const struct ggml_tensor *y, const struct params *p) {
             }
     free(bias);
     free(want);
-    if (error > 1e-11 * power) fail_msg("%s/%s, sizes %d and %d: nmse %g", ggml_type_name(k->type), ggml_type_name(v->type), (int) k->ne[0], (int) v->ne[0], error / power);
+    if (error > 1e-11 * power)
+        fail_msg("%s/%s, sizes %d and %d: nmse %g", ggml_type_name(k->type), ggml_type_name(v->type), (int) k->ne[0],
+                 (int) v->ne[0], error / power);
 }
 
 // A mask with holes and biases: row i sees key j if (7 i + 3 j) mod 5 is not 0, and none of keys 64 .. 127 if i is odd.
@@ -138,18 +146,23 @@ static struct ggml_tensor *make_mask(enum ggml_type type, int64_t n_kv, int64_t 
         const int64_t j = at % n_kv, i = at / n_kv % n_q;
         const bool seen = (7 * i + 3 * j + at / n_kv / n_q) % 5 != 0 && !(i % 2 == 1 && j >= 64 && j < 128);
         const float x = seen ? uniform(-1, 1) : -INFINITY;
-        if (type == GGML_TYPE_F16) ((ggml_fp16_t *) m->data)[at] = ggml_fp32_to_fp16(x);
-        else ((float *) m->data)[at] = x;
+        if (type == GGML_TYPE_F16)
+            ((ggml_fp16_t *) m->data)[at] = ggml_fp32_to_fp16(x);
+        else
+            ((float *) m->data)[at] = x;
     }
     return m;
 }
 
-static const enum ggml_type kv_types[] = {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
+static const enum ggml_type kv_types[] = {GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_Q8_0,  GGML_TYPE_Q4_0,
                                           GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_IQ4_NL};
 enum { N_TYPES = sizeof kv_types / sizeof *kv_types };
-static const int sizes[][2] = {{40, 40}, {64, 64}, {80, 80}, {96, 96}, {112, 112}, {128, 128}, {192, 128}, {256, 256}, {576, 512}, {7, 3}, {64, 200}};
+static const int sizes[][2] = {{40, 40},   {64, 64},   {80, 80},   {96, 96}, {112, 112}, {128, 128},
+                               {192, 128}, {256, 256}, {576, 512}, {7, 3},   {64, 200}};
 
-static bool fits(enum ggml_type type, int64_t d) { return type_get(type) && type_get(type)->encode && d % type_get(type)->block == 0; }
+static bool fits(enum ggml_type type, int64_t d) {
+    return type_get(type) && type_get(type)->encode && d % type_get(type)->block == 0;
+}
 
 static void test_types_and_sizes(void **state) {
     (void) state;
@@ -158,7 +171,8 @@ static void test_types_and_sizes(void **state) {
             const enum ggml_type tk = kv_types[k], tv = kv_types[(k + s) % N_TYPES];
             const int64_t d = sizes[s][0], dv = sizes[s][1];
             if (!fits(tk, d) || !fits(tv, dv)) continue;
-            struct ggml_tensor *q = filled(GGML_TYPE_F32, d, 3, 4, 1, 2), *kk = filled(tk, d, 70, 2, 1, 2), *vv = filled(tv, dv, 70, 2, 1, 2);
+            struct ggml_tensor *q = filled(GGML_TYPE_F32, d, 3, 4, 1, 2), *kk = filled(tk, d, 70, 2, 1, 2),
+                               *vv = filled(tv, dv, 70, 2, 1, 2);
             const struct params p = {1.0f / sqrtf((float) d), 0, 0};
             struct ggml_tensor *y = ggml_flash_attn_ext(c, q, kk, vv, make_mask(GGML_TYPE_F16, 70, 3, 1, 1), p.scale, 0, 0);
             run(y, 1 + k % 3);
@@ -173,7 +187,8 @@ static void test_options(void **state) {
     for (int i = 0; i < 16; i++) {
         const struct params *p = &list[i % 4];
         const bool heads = i & 4, batch = i & 8;
-        struct ggml_tensor *q = filled(GGML_TYPE_F32, 64, 5, 6, 2, 2), *k = filled(GGML_TYPE_F16, 64, 300, 3, batch ? 2 : 1, 2);
+        struct ggml_tensor *q = filled(GGML_TYPE_F32, 64, 5, 6, 2, 2),
+                           *k = filled(GGML_TYPE_F16, 64, 300, 3, batch ? 2 : 1, 2);
         struct ggml_tensor *v = filled(GGML_TYPE_F16, 64, 300, 1, 2, 2);  // V with other heads than K
         struct ggml_tensor *m = make_mask(i % 3 ? GGML_TYPE_F16 : GGML_TYPE_F32, 300, 5, heads ? 6 : 1, batch ? 2 : 1);
         struct ggml_tensor *y = ggml_flash_attn_ext(c, q, k, v, m, p->scale, p->max_bias, p->cap);
@@ -201,7 +216,8 @@ static void test_views(void **state) {
 
 static void test_nothing_seen(void **state) {
     (void) state;
-    struct ggml_tensor *q = filled(GGML_TYPE_F32, 32, 2, 1, 1, 2), *k = filled(GGML_TYPE_F16, 32, 65, 1, 1, 2), *v = filled(GGML_TYPE_F16, 32, 65, 1, 1, 2);
+    struct ggml_tensor *q = filled(GGML_TYPE_F32, 32, 2, 1, 1, 2), *k = filled(GGML_TYPE_F16, 32, 65, 1, 1, 2),
+                       *v = filled(GGML_TYPE_F16, 32, 65, 1, 1, 2);
     struct ggml_tensor *m = make_mask(GGML_TYPE_F32, 65, 2, 1, 1);
     for (int j = 0; j < 65; j++) ((float *) m->data)[j] = -INFINITY;
     struct ggml_tensor *y = ggml_flash_attn_ext(c, q, k, v, m, 1, 0, 0);
@@ -213,7 +229,8 @@ static void test_nothing_seen(void **state) {
 static void test_large_scores(void **state) {
     (void) state;
     // Norms of 2000: scores far outside the half range, and weights still right.
-    struct ggml_tensor *q = filled(GGML_TYPE_F32, 128, 2, 2, 1, 300), *k = filled(GGML_TYPE_F16, 128, 130, 2, 1, 300), *v = filled(GGML_TYPE_F16, 128, 130, 2, 1, 1);
+    struct ggml_tensor *q = filled(GGML_TYPE_F32, 128, 2, 2, 1, 300), *k = filled(GGML_TYPE_F16, 128, 130, 2, 1, 300),
+                       *v = filled(GGML_TYPE_F16, 128, 130, 2, 1, 1);
     struct ggml_tensor *y = ggml_flash_attn_ext(c, q, k, v, NULL, 1.0f / sqrtf(128), 0, 0);
     run(y, 2);
     for (int64_t i = 0; i < ggml_nelements(y); i++) assert_true(isfinite(((float *) y->data)[i]));
@@ -221,7 +238,8 @@ static void test_large_scores(void **state) {
 
 static void test_nan_shows(void **state) {
     (void) state;
-    struct ggml_tensor *q = filled(GGML_TYPE_F32, 32, 3, 1, 1, 2), *k = filled(GGML_TYPE_F32, 32, 65, 1, 1, 2), *v = filled(GGML_TYPE_F32, 32, 65, 1, 1, 2);
+    struct ggml_tensor *q = filled(GGML_TYPE_F32, 32, 3, 1, 1, 2), *k = filled(GGML_TYPE_F32, 32, 65, 1, 1, 2),
+                       *v = filled(GGML_TYPE_F32, 32, 65, 1, 1, 2);
     ((float *) q->data)[32 + 5] = NAN;
     run(ggml_flash_attn_ext(c, q, k, v, NULL, 1, 0, 0), 1);
     struct ggml_tensor *y = ggml_flash_attn_ext(c, q, k, v, NULL, 1, 0, 0);
@@ -231,7 +249,8 @@ static void test_nan_shows(void **state) {
     assert_true(isfinite(((float *) y->data)[64]));
 }
 
-// ---- block tables ------------------------------------------------------------------------------------------------------------
+// ---- block tables
+// ------------------------------------------------------------------------------------------------------------
 
 // A cache of three sequences whose blocks lie scattered; cells that hold nothing are NaN.
 enum { D = 48, DV = 80, HEADS = 6, KV_HEADS = 2, N_SLOT = 3, N_BLOCK = 22, CELLS = 64 * 70 };
@@ -239,9 +258,9 @@ static const int length[N_SLOT] = {1337, 64, 300};
 
 struct cache {
     enum ggml_type type;
-    int first;                       // physical block order: block i of all is first + i * 29 mod 70
+    int first;  // physical block order: block i of all is first + i * 29 mod 70
     struct ggml_tensor *k, *v, *table;
-    float *rows[N_SLOT][2];          // K and V rows [position][head][size] as written
+    float *rows[N_SLOT][2];  // K and V rows [position][head][size] as written
 };
 
 static bool exists(int slot, int position) { return position < length[slot] && position % 97 != 13; }
@@ -297,11 +316,13 @@ static struct ggml_tensor *query_rows(const struct cache *x, const struct query 
     for (int h = 0; h < HEADS; h++)
         for (int i = 0; i < n; i++)
             for (int e = 0; e < q->ne[0]; e++)
-                ((float *) q->data)[(h * n + i) * q->ne[0] + e] = 2 * content(list[i].slot, 2, list[i].position, h * 1000 + e);
+                ((float *) q->data)[(h * n + i) * q->ne[0] + e] =
+                    2 * content(list[i].slot, 2, list[i].position, h * 1000 + e);
     return q;
 }
 
-static struct ggml_tensor *attend_tables(const struct cache *x, const struct query *list, int n, const struct params *p, int n_threads) {
+static struct ggml_tensor *attend_tables(const struct cache *x, const struct query *list, int n, const struct params *p,
+                                         int n_threads) {
     struct ggml_tensor *y = ggml_flash_attn_ext(c, query_rows(x, list, n), x->k, x->v, NULL, p->scale, p->max_bias, p->cap);
     struct ggml_tensor *query = ggml_new_tensor_2d(c, GGML_TYPE_I32, 4, n);
     memcpy(query->data, list, (size_t) n * sizeof *list);
@@ -311,16 +332,20 @@ static struct ggml_tensor *attend_tables(const struct cache *x, const struct que
 }
 
 // The same with a mask over one sequence laid out in order.
-static struct ggml_tensor *attend_mask(const struct cache *x, const struct query *list, int n, const struct params *p, int n_threads) {
+static struct ggml_tensor *attend_mask(const struct cache *x, const struct query *list, int n, const struct params *p,
+                                       int n_threads) {
     const int slot = list[0].slot, len = length[slot];
-    struct ggml_tensor *k = ggml_new_tensor_3d(c, x->type, x->k->ne[0], len, KV_HEADS), *v = ggml_new_tensor_3d(c, x->type, x->v->ne[0], len, KV_HEADS);
+    struct ggml_tensor *k = ggml_new_tensor_3d(c, x->type, x->k->ne[0], len, KV_HEADS),
+                       *v = ggml_new_tensor_3d(c, x->type, x->v->ne[0], len, KV_HEADS);
     struct ggml_tensor *m = ggml_new_tensor_2d(c, GGML_TYPE_F32, len, n);
     for (int j = 0; j < len; j++) {
         put(k, j, slot, 0, j);
         put(v, j, slot, 1, j);
         for (int i = 0; i < n; i++) {
             const bool seen = exists(slot, j) && j >= list[i].lo && j < list[i].hi;
-            ((float *) m->data)[i * len + j] = !seen ? -INFINITY : p->max_bias > 0 ? -fabsf((float) (list[i].position - j)) : 0.0f;
+            ((float *) m->data)[i * len + j] = !seen             ? -INFINITY
+                                               : p->max_bias > 0 ? -fabsf((float) (list[i].position - j))
+                                                                 : 0.0f;
         }
     }
     struct ggml_tensor *y = ggml_flash_attn_ext(c, query_rows(x, list, n), k, v, m, p->scale, p->max_bias, p->cap);
@@ -330,7 +355,8 @@ static struct ggml_tensor *attend_mask(const struct cache *x, const struct query
 
 static void assert_same(const struct ggml_tensor *a, int64_t ia, const struct ggml_tensor *b, int64_t ib, int64_t n) {
     const size_t row = (size_t) (a->ne[0] * a->ne[1]);
-    assert_memory_equal((const float *) a->data + (size_t) ia * row, (const float *) b->data + (size_t) ib * row, (size_t) n * row * sizeof(float));
+    assert_memory_equal((const float *) a->data + (size_t) ia * row, (const float *) b->data + (size_t) ib * row,
+                        (size_t) n * row * sizeof(float));
 }
 
 // Causal, windowed, chunked, symmetric and unlimited queries of slot 0, at its end.
@@ -338,7 +364,11 @@ enum { N_LIST = 37 };
 static void make_list(struct query *list, int slot) {
     for (int i = 0; i < N_LIST; i++) {
         const int p = length[slot] - N_LIST + i;
-        const struct query kinds[] = {{slot, p, 0, p + 1}, {slot, p, p - 99, p + 1}, {slot, p, p / 128 * 128, p + 1}, {slot, p, p - 50, p + 51}, {slot, p, -5, 1 << 30}};
+        const struct query kinds[] = {{slot, p, 0, p + 1},
+                                      {slot, p, p - 99, p + 1},
+                                      {slot, p, p / 128 * 128, p + 1},
+                                      {slot, p, p - 50, p + 51},
+                                      {slot, p, -5, 1 << 30}};
         list[i] = kinds[slot == 0 ? i / 8 : 0];
     }
 }
@@ -376,7 +406,7 @@ static void test_same_bits(void **state) {
         for (int i = 0; i + 7 < N_LIST; i += 7) assert_same(all, i, attend_tables(&x, &list[i], 7, &plain, 2), 0, 7);
         for (int i = 0; i < N_LIST; i++) {  // between rows of another sequence
             mixed[2 * i] = list[i];
-            mixed[2 * i + 1] = (struct query) {1 + i % 2, i, 0, i + 1};
+            mixed[2 * i + 1] = (struct query){1 + i % 2, i, 0, i + 1};
         }
         struct ggml_tensor *y = attend_tables(&moved, mixed, 2 * N_LIST, &plain, 5);
         for (int i = 0; i < N_LIST; i++) assert_same(all, i, y, 2 * i, 1);
@@ -420,20 +450,26 @@ static void test_levels_agree(void **state) {
 // Long enough for several windows of stripes with many rows.
 static void test_deep_decode(void **state) {
     (void) state;
-    struct ggml_tensor *q = filled(GGML_TYPE_F32, 128, 5, 32, 1, 2), *k = filled(GGML_TYPE_F16, 128, 6000, 1, 1, 1), *v = filled(GGML_TYPE_F16, 128, 6000, 1, 1, 1);
+    struct ggml_tensor *q = filled(GGML_TYPE_F32, 128, 5, 32, 1, 2), *k = filled(GGML_TYPE_F16, 128, 6000, 1, 1, 1),
+                       *v = filled(GGML_TYPE_F16, 128, 6000, 1, 1, 1);
     const struct params p = {0.1f, 0, 0};
     struct ggml_tensor *first = NULL;
     for (int n = 1; n <= 5; n += 2) {
         struct ggml_tensor *y = ggml_flash_attn_ext(c, q, k, v, NULL, p.scale, 0, 0);
         run(y, n);
-        if (first) assert_memory_equal(first->data, y->data, ggml_nbytes(y));
-        else first = y;
+        if (first)
+            assert_memory_equal(first->data, y->data, ggml_nbytes(y));
+        else
+            first = y;
     }
 }
 
-// ---- refusals ----------------------------------------------------------------------------------------------------------------
+// ---- refusals
+// ----------------------------------------------------------------------------------------------------------------
 
-static struct ggml_tensor *of(enum ggml_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3) { return ggml_new_tensor_4d(c, type, ne0, ne1, ne2, ne3); }
+static struct ggml_tensor *of(enum ggml_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3) {
+    return ggml_new_tensor_4d(c, type, ne0, ne1, ne2, ne3);
+}
 
 static void refuse(struct ggml_tensor *t, const char *sentence) {
     assert_true(ggml_is_error(t));
@@ -453,7 +489,8 @@ static void test_refused(void **state) {
     refuse(ggml_flash_attn_ext(c, q, k, of(f16, 32, 70, 3, 3), NULL, 1, 0, 0), "dimension 3");
     refuse(ggml_flash_attn_ext(c, q, of(GGML_TYPE_I32, 64, 70, 3, 2), v, NULL, 1, 0, 0), "k is i32");
     refuse(ggml_flash_attn_ext(c, q, k, of(GGML_TYPE_F64, 32, 70, 3, 2), NULL, 1, 0, 0), "v is f64");
-    refuse(ggml_flash_attn_ext(c, q, k, ggml_transpose(c, of(f16, 70, 32, 3, 2)), NULL, 1, 0, 0), "rows of v are not contiguous");
+    refuse(ggml_flash_attn_ext(c, q, k, ggml_transpose(c, of(f16, 70, 32, 3, 2)), NULL, 1, 0, 0),
+           "rows of v are not contiguous");
     refuse(ggml_flash_attn_ext(c, q, k, v, of(GGML_TYPE_I32, 70, 5, 1, 1), 1, 0, 0), "the mask is i32");
     refuse(ggml_flash_attn_ext(c, q, k, v, of(f16, 69, 5, 1, 1), 1, 0, 0), "69 x 5");
     refuse(ggml_flash_attn_ext(c, q, k, v, of(f16, 70, 4, 1, 1), 1, 0, 0), "70 x 4");
@@ -484,7 +521,8 @@ static void test_setters(void **state) {
     assert_int_equal(ggml_graph_compute_with_ctx(c, g, 1), GGML_STATUS_FAILED);
 }
 
-static void refuse_blocks(struct ggml_tensor *y, struct ggml_tensor *query, struct ggml_tensor *table, const char *sentence) {
+static void refuse_blocks(struct ggml_tensor *y, struct ggml_tensor *query, struct ggml_tensor *table,
+                          const char *sentence) {
     ggml_clear_error();
     assert_false(ggml_flash_attn_ext_set_blocks(y, query, table));
     assert_error(sentence);
@@ -495,7 +533,8 @@ static void refuse_blocks(struct ggml_tensor *y, struct ggml_tensor *query, stru
 static void test_refused_blocks(void **state) {
     (void) state;
     const enum ggml_type i32 = GGML_TYPE_I32, f32 = GGML_TYPE_F32, f16 = GGML_TYPE_F16;
-    struct ggml_tensor *q = of(f32, 64, 5, 6, 1), *k = of(f16, 64, 128, 3, 1), *query = of(i32, 4, 5, 1, 1), *table = of(i32, 3, 2, 1, 1);
+    struct ggml_tensor *q = of(f32, 64, 5, 6, 1), *k = of(f16, 64, 128, 3, 1), *query = of(i32, 4, 5, 1, 1),
+                       *table = of(i32, 3, 2, 1, 1);
     struct ggml_tensor *y = ggml_flash_attn_ext(c, q, k, k, NULL, 1, 0, 0);
     refuse_blocks(ggml_flash_attn_ext(c, q, k, k, of(f16, 128, 5, 1, 1), 1, 0, 0), query, table, "exclude each other");
     refuse_blocks(ggml_flash_attn_ext(c, of(f32, 64, 5, 6, 2), k, k, NULL, 1, 0, 0), query, table, "dimension 3");
@@ -511,7 +550,7 @@ static void test_refused_blocks(void **state) {
 }
 
 static void fails(struct cache *x, struct query list, const char *sentence) {
-    struct ggml_tensor *y = ggml_flash_attn_ext(c, query_rows(x, &(struct query) {0, 5, 0, 0}, 1), x->k, x->v, NULL, 1, 0, 0);
+    struct ggml_tensor *y = ggml_flash_attn_ext(c, query_rows(x, &(struct query){0, 5, 0, 0}, 1), x->k, x->v, NULL, 1, 0, 0);
     struct ggml_tensor *query = ggml_new_tensor_2d(c, GGML_TYPE_I32, 4, 1);
     memcpy(query->data, &list, sizeof list);
     assert_true(ggml_flash_attn_ext_set_blocks(y, query, x->table));
@@ -528,17 +567,17 @@ static void test_bad_tables(void **state) {
     (void) state;
     struct cache x = make_cache(GGML_TYPE_F16, 0);
     int32_t *entry = x.table->data;
-    fails(&x, (struct query) {3, 5, 0, 6}, "names slot 3");
-    fails(&x, (struct query) {-1, 5, 0, 6}, "names slot -1");
+    fails(&x, (struct query){3, 5, 0, 6}, "names slot 3");
+    fails(&x, (struct query){-1, 5, 0, 6}, "names slot -1");
     const int32_t good = entry[0];
     const int32_t bad[] = {70, -2, INT32_MAX, INT32_MIN};
     for (int i = 0; i < 4; i++) {
         entry[0] = bad[i];
-        fails(&x, (struct query) {0, 5, 0, 6}, "outside the cache");
-        attend_tables(&x, &(struct query) {0, 500, 64, 501}, 1, &plain, 2);  // a window that does not see block 0 runs
+        fails(&x, (struct query){0, 5, 0, 6}, "outside the cache");
+        attend_tables(&x, &(struct query){0, 500, 64, 501}, 1, &plain, 2);  // a window that does not see block 0 runs
     }
     entry[0] = good;
-    attend_tables(&x, &(struct query) {0, 5, 0, 6}, 1, &plain, 2);
+    attend_tables(&x, &(struct query){0, 5, 0, 6}, 1, &plain, 2);
 }
 
 int main(void) {

@@ -1,4 +1,5 @@
-// Recurrent operations against plain double precision, at every level with equal bits, with any thread count; and what is refused.
+// Recurrent operations against plain double precision, at every level with equal bits, with any thread count; and what is
+// refused.
 #include "test.h"
 
 #include "ggml-cpu.h"
@@ -12,7 +13,7 @@ static int begin(void **state) {
     (void) state;
     quiet();
     ggml_clear_error();
-    c = ggml_init((struct ggml_init_params) {.mem_size = 32 << 20});
+    c = ggml_init((struct ggml_init_params){.mem_size = 32 << 20});
     return 0;
 }
 
@@ -59,8 +60,10 @@ static void expect(struct ggml_tensor *y, const double *want) {
         if (!isa_pin((enum isa) i)) continue;
         memset(y->data, 0xff, bytes);
         compute(y, threads[i % 4]);
-        if (i == 0) memcpy(first, y->data, bytes);
-        else assert_memory_equal(first, y->data, bytes);
+        if (i == 0)
+            memcpy(first, y->data, bytes);
+        else
+            assert_memory_equal(first, y->data, bytes);
     }
     isa_pin(best);
     for (int i = 0; i < 4; i++) {
@@ -87,7 +90,8 @@ static void test_ssm_conv(void **state) {
         for (int s = 0; s < 2; s++)
             for (int t = 0; t < n_token; t++)
                 for (int ch = 0; ch < 21; ch++)
-                    for (int i = 0; i < 4; i++) want[(s * n_token + t) * 21 + ch] += (double) at(x, t + i, ch, s, 0) * (double) at(w, i, ch, 0, 0);
+                    for (int i = 0; i < 4; i++)
+                        want[(s * n_token + t) * 21 + ch] += (double) at(x, t + i, ch, s, 0) * (double) at(w, i, ch, 0, 0);
         struct ggml_tensor *y = ggml_ssm_conv(c, x, w);
         assert_int_equal(y->ne[1], n_token);
         if (n_token) expect(y, want);
@@ -97,9 +101,12 @@ static void test_ssm_conv(void **state) {
 
 static double softplus(double x) { return x > 20 ? x : log1p(exp(x)); }
 
-static void scan(int n_state, int dim, int n_head, int n_group, int n_token, int n_seq, int n_slot, bool per_state, int n_snap) {
-    struct ggml_tensor *s = in(-1, 1, n_state, dim, n_head, n_slot), *x = in(-1, 1, dim, n_head, n_token, n_seq), *dt = in(-3, 3, n_head, n_token, n_seq, 1);
-    struct ggml_tensor *a = in(-2, -0.1f, per_state ? n_state : 1, n_head, 1, 1), *b = in(-1, 1, n_state, n_group, n_token, n_seq), *cc = in(-1, 1, n_state, n_group, n_token, n_seq);
+static void scan(int n_state, int dim, int n_head, int n_group, int n_token, int n_seq, int n_slot, bool per_state,
+                 int n_snap) {
+    struct ggml_tensor *s = in(-1, 1, n_state, dim, n_head, n_slot), *x = in(-1, 1, dim, n_head, n_token, n_seq),
+                       *dt = in(-3, 3, n_head, n_token, n_seq, 1);
+    struct ggml_tensor *a = in(-2, -0.1f, per_state ? n_state : 1, n_head, 1, 1),
+                       *b = in(-1, 1, n_state, n_group, n_token, n_seq), *cc = in(-1, 1, n_state, n_group, n_token, n_seq);
     struct ggml_tensor *ids = ggml_new_tensor_1d(c, GGML_TYPE_I32, n_seq);
     for (int i = 0; i < n_seq; i++) ((int32_t *) ids->data)[i] = n_slot - 1 - i;
     struct ggml_tensor *y = ggml_ssm_scan(c, s, x, dt, a, b, cc, ids, n_snap);
@@ -114,12 +121,14 @@ static void scan(int n_state, int dim, int n_head, int n_group, int n_token, int
                 for (int t = -1; t < n_token; t++) {
                     for (int n = 0; n < n_state && t >= 0; n++) {
                         const double d = softplus((double) at(dt, h, t, q, 0));
-                        st[n] = exp(d * (double) at(a, per_state ? n : 0, h, 0, 0)) * st[n] + d * (double) at(x, r, h, t, q) * (double) at(b, n, g, t, q);
+                        st[n] = exp(d * (double) at(a, per_state ? n : 0, h, 0, 0)) * st[n] +
+                                d * (double) at(x, r, h, t, q) * (double) at(b, n, g, t, q);
                         want[((q * n_token + t) * n_head + h) * dim + r] += st[n] * (double) at(cc, n, g, t, q);
                     }
                     for (int j = 0; j < n_snap; j++)
                         if (t == (n_token - 1 - j > -1 ? n_token - 1 - j : -1))
-                            memcpy(snap + j * states + ((q * n_head + h) * dim + r) * n_state, st, (size_t) n_state * sizeof *st);
+                            memcpy(snap + j * states + ((q * n_head + h) * dim + r) * n_state, st,
+                                   (size_t) n_state * sizeof *st);
                 }
             }
     expect(y, want);
@@ -130,15 +139,17 @@ static void scan(int n_state, int dim, int n_head, int n_group, int n_token, int
 static void test_ssm_scan(void **state) {
     (void) state;
     scan(16, 1, 9, 1, 20, 1, 1, true, 1);
-    scan(16, 1, 9, 1, 1, 3, 5, true, 1);   // more sequences than tokens
+    scan(16, 1, 9, 1, 1, 3, 5, true, 1);  // more sequences than tokens
     scan(19, 4, 6, 2, 37, 2, 3, false, 1);
     scan(128, 3, 2, 1, 5, 2, 2, false, 3);
     scan(33, 2, 2, 2, 2, 3, 4, false, 5);  // more snapshots than tokens
 }
 
 static void linear(int n, int n_head, int n_token, int n_seq, bool rwkv) {
-    struct ggml_tensor *k = in(-1, 1, n, n_head, n_token, 1), *v = in(-1, 1, n, n_head, n_token, 1), *r = in(-1, 1, n, n_head, n_token, 1);
-    struct ggml_tensor *u = in(-1, 1, n, n_head, 1, 1), *w = in(0.25f, 1, n, n_head, n_token, 1), *s = in(-1, 1, n * n * n_head, n_seq, 1, 1);
+    struct ggml_tensor *k = in(-1, 1, n, n_head, n_token, 1), *v = in(-1, 1, n, n_head, n_token, 1),
+                       *r = in(-1, 1, n, n_head, n_token, 1);
+    struct ggml_tensor *u = in(-1, 1, n, n_head, 1, 1), *w = in(0.25f, 1, n, n_head, n_token, 1),
+                       *s = in(-1, 1, n * n * n_head, n_seq, 1, 1);
     struct ggml_tensor *y = rwkv ? ggml_rwkv_wkv6(c, k, v, r, u, w, s) : ggml_gated_linear_attn(c, k, v, r, w, s, 0.25f);
     double *want = zeros(ggml_nelements(y)), *st = want + n * n_head * n_token;
     for (int64_t i = 0; i < ggml_nelements(s); i++) st[i] = (double) ((float *) s->data)[i];
@@ -149,7 +160,8 @@ static void linear(int n, int n_head, int n_token, int n_seq, bool rwkv) {
                     double *cell = &st[((t / (n_token / n_seq) * n_head + h) * n + i) * n + j], old = *cell;
                     const double kv = (double) at(k, i, h, t, 0) * (double) at(v, j, h, t, 0);
                     *cell = old * (double) at(w, i, h, t, 0) + kv;
-                    want[(t * n_head + h) * n + j] += (double) at(r, i, h, t, 0) * (rwkv ? old + (double) at(u, i, h, 0, 0) * kv : *cell * 0.25);
+                    want[(t * n_head + h) * n + j] +=
+                        (double) at(r, i, h, t, 0) * (rwkv ? old + (double) at(u, i, h, 0, 0) * kv : *cell * 0.25);
                 }
     expect(y, want);
     free(want);
@@ -165,8 +177,10 @@ static void test_linear(void **state) {
 }
 
 static void wkv7(int n, int n_head, int n_token, int n_seq) {
-    struct ggml_tensor *r = in(-1, 1, n, n_head, n_token, 1), *w = in(0.25f, 1, n, n_head, n_token, 1), *k = in(-1, 1, n, n_head, n_token, 1);
-    struct ggml_tensor *v = in(-1, 1, n, n_head, n_token, 1), *a = in(-0.1f, 0.1f, n, n_head, n_token, 1), *b = in(-0.1f, 0.1f, n, n_head, n_token, 1);
+    struct ggml_tensor *r = in(-1, 1, n, n_head, n_token, 1), *w = in(0.25f, 1, n, n_head, n_token, 1),
+                       *k = in(-1, 1, n, n_head, n_token, 1);
+    struct ggml_tensor *v = in(-1, 1, n, n_head, n_token, 1), *a = in(-0.1f, 0.1f, n, n_head, n_token, 1),
+                       *b = in(-0.1f, 0.1f, n, n_head, n_token, 1);
     struct ggml_tensor *s = in(-1, 1, n * n * n_head, n_seq, 1, 1), *y = ggml_rwkv_wkv7(c, r, w, k, v, a, b, s);
     double *want = zeros(ggml_nelements(y)), *st = want + n * n_head * n_token;
     for (int64_t i = 0; i < ggml_nelements(s); i++) st[i] = (double) ((float *) s->data)[i];
@@ -176,7 +190,8 @@ static void wkv7(int n, int n_head, int n_token, int n_seq) {
                 double *row = &st[((t / (n_token / n_seq) * n_head + h) * n + i) * n], sa = 0;
                 for (int j = 0; j < n; j++) sa += row[j] * (double) at(a, j, h, t, 0);
                 for (int j = 0; j < n; j++) {
-                    row[j] = row[j] * (double) at(w, j, h, t, 0) + sa * (double) at(b, j, h, t, 0) + (double) at(v, i, h, t, 0) * (double) at(k, j, h, t, 0);
+                    row[j] = row[j] * (double) at(w, j, h, t, 0) + sa * (double) at(b, j, h, t, 0) +
+                             (double) at(v, i, h, t, 0) * (double) at(k, j, h, t, 0);
                     want[(t * n_head + h) * n + i] += row[j] * (double) at(r, j, h, t, 0);
                 }
             }
@@ -192,7 +207,8 @@ static void test_wkv7(void **state) {
 }
 
 static void delta(int nk, int nv, int k_head, int n_head, int n_token, int n_seq, bool per_key, int n_snap, bool swapped) {
-    struct ggml_tensor *q = swapped ? ggml_permute(c, in(-0.5f, 0.5f, nk, n_token, k_head, n_seq), 0, 2, 1, 3) : in(-0.5f, 0.5f, nk, k_head, n_token, n_seq);
+    struct ggml_tensor *q = swapped ? ggml_permute(c, in(-0.5f, 0.5f, nk, n_token, k_head, n_seq), 0, 2, 1, 3)
+                                    : in(-0.5f, 0.5f, nk, k_head, n_token, n_seq);
     struct ggml_tensor *k = in(-0.5f, 0.5f, nk, k_head, n_token, n_seq), *v = in(-1, 1, nv, n_head, n_token, n_seq);
     struct ggml_tensor *g = in(-1, 0, per_key ? nk : 1, n_head, n_token, n_seq), *beta = in(0, 1, 1, n_head, n_token, n_seq);
     struct ggml_tensor *s = in(-1, 1, nk, nv, n_head, n_seq), *y = ggml_gated_delta_net(c, q, k, v, g, beta, s, n_snap);
@@ -209,7 +225,8 @@ static void delta(int nk, int nv, int k_head, int n_head, int n_token, int n_seq
                         sk += st[i] * (double) at(k, i, h % k_head, t, z);
                     }
                     for (int i = 0; i < nk && t >= 0; i++) {
-                        st[i] += (double) at(beta, 0, h, t, z) * ((double) at(v, r, h, t, z) - sk) * (double) at(k, i, h % k_head, t, z);
+                        st[i] += (double) at(beta, 0, h, t, z) * ((double) at(v, r, h, t, z) - sk) *
+                                 (double) at(k, i, h % k_head, t, z);
                         o += st[i] * (double) at(q, i, h % k_head, t, z);
                     }
                     if (t >= 0) want[((z * n_token + t) * n_head + h) * nv + r] = o / sqrt(nk);
@@ -240,8 +257,10 @@ static void test_solve(void **state) {
             for (int i = 0; i < n; i++)
                 for (int j = 0; j < n; j++) {
                     float *x = (float *) a->data + (z * n + i) * n + j;
-                    if (i == j) *x = unit ? NAN : 2 + *x;
-                    else if ((i < j) == lower) *x = NAN;  // not read
+                    if (i == j)
+                        *x = unit ? NAN : 2 + *x;
+                    else if ((i < j) == lower)
+                        *x = NAN;  // not read
                 }
         struct ggml_tensor *y = ggml_solve_tri(c, a, b, left, lower, unit);
         double *want = zeros(ggml_nelements(y));
@@ -270,7 +289,8 @@ static void test_indexer(void **state) {
     (void) state;
     const enum ggml_type types[] = {GGML_TYPE_F32, GGML_TYPE_F16};
     for (int z = 0; z < 2; z++) {
-        struct ggml_tensor *q = in(-1, 1, 40, 7, 3, 2), *k = in(-1, 1, 40, 1, 131, 2), *w = in(0, 1, 7, 3, 1, 2), *m = in(-1, 1, 140, 3, 1, 1), *kk = k;
+        struct ggml_tensor *q = in(-1, 1, 40, 7, 3, 2), *k = in(-1, 1, 40, 1, 131, 2), *w = in(0, 1, 7, 3, 1, 2),
+                           *m = in(-1, 1, 140, 3, 1, 1), *kk = k;
         if (types[z] == GGML_TYPE_F16) {
             kk = ggml_new_tensor_4d(c, GGML_TYPE_F16, 40, 1, 131, 2);
             for (int64_t i = 0; i < ggml_nelements(k); i++) {
@@ -300,9 +320,11 @@ static void test_indexer(void **state) {
 static void test_hyper(void **state) {
     (void) state;
     const int n = 37, hc = 4, n_token = 5;
-    struct ggml_tensor *x = in(-1, 1, n, hc, n_token, 1), *w = in(-1, 1, hc, n_token, 1, 1), *gate = in(-3, 3, n, hc, n_token, 1);
+    struct ggml_tensor *x = in(-1, 1, n, hc, n_token, 1), *w = in(-1, 1, hc, n_token, 1, 1),
+                       *gate = in(-3, 3, n, hc, n_token, 1);
     struct ggml_tensor *b = in(-1, 1, n, n_token, 1, 1), *comb = in(0, 1, hc, hc, n_token, 1);
-    double *pre = zeros(n * n_token), *gated = zeros(n * n_token), *post = zeros(n * hc * n_token), *mix = zeros(16 * n_token);
+    double *pre = zeros(n * n_token), *gated = zeros(n * n_token), *post = zeros(n * hc * n_token),
+           *mix = zeros(16 * n_token);
     for (int t = 0; t < n_token; t++)
         for (int s = 0; s < hc; s++)
             for (int e = 0; e < n; e++) {
@@ -315,14 +337,17 @@ static void test_hyper(void **state) {
     expect(ggml_dsv4_hc_pre(c, x, w), pre);
     expect(ggml_dsv4_hc_pre_gated(c, x, gate, 0.5f), gated);
     expect(ggml_dsv4_hc_post(c, b, x, w, comb), post);
-    struct ggml_tensor *mixes = in(-2, 2, 24, n_token, 1, 1), *scale = in(0.5f, 1.5f, 3, 1, 1, 1), *base = in(-1, 1, 24, 1, 1, 1);
+    struct ggml_tensor *mixes = in(-2, 2, 24, n_token, 1, 1), *scale = in(0.5f, 1.5f, 3, 1, 1, 1),
+                       *base = in(-1, 1, 24, 1, 1, 1);
     struct ggml_tensor *y = ggml_dsv4_hc_comb(c, mixes, scale, base, 1e-3f, 20);
     const double eps = (double) 1e-3f;
     for (int t = 0; t < n_token; t++) {
         double *m = mix + 16 * t;
         for (int s = 0; s < 4; s++) {
             double sum = 0;
-            for (int d = 0; d < 4; d++) sum += m[4 * s + d] = exp((double) at(mixes, 8 + 4 * s + d, t, 0, 0) * (double) at(scale, 2, 0, 0, 0) + (double) at(base, 8 + 4 * s + d, 0, 0, 0));
+            for (int d = 0; d < 4; d++)
+                sum += m[4 * s + d] = exp((double) at(mixes, 8 + 4 * s + d, t, 0, 0) * (double) at(scale, 2, 0, 0, 0) +
+                                          (double) at(base, 8 + 4 * s + d, 0, 0, 0));
             for (int d = 0; d < 4; d++) m[4 * s + d] = m[4 * s + d] / sum + eps;
         }
         for (int k = 0; k < 20; k++) {
@@ -345,11 +370,14 @@ static void refuse(struct ggml_tensor *t, const char *sentence) {
     assert_error(sentence);
 }
 
-static struct ggml_tensor *of(int64_t a, int64_t b, int64_t d, int64_t e) { return ggml_new_tensor_4d(c, GGML_TYPE_F32, a, b, d, e); }
+static struct ggml_tensor *of(int64_t a, int64_t b, int64_t d, int64_t e) {
+    return ggml_new_tensor_4d(c, GGML_TYPE_F32, a, b, d, e);
+}
 
 static void test_refused(void **state) {
     (void) state;
-    struct ggml_tensor *h = ggml_new_tensor_4d(c, GGML_TYPE_F16, 8, 2, 6, 1), *x = of(8, 2, 6, 1), *s = of(128, 2, 1, 1), *u = of(8, 2, 1, 1);
+    struct ggml_tensor *h = ggml_new_tensor_4d(c, GGML_TYPE_F16, 8, 2, 6, 1), *x = of(8, 2, 6, 1), *s = of(128, 2, 1, 1),
+                       *u = of(8, 2, 1, 1);
     refuse(ggml_ssm_conv(c, of(2, 5, 1, 1), of(4, 5, 1, 1)), "needs at least 3");
     refuse(ggml_ssm_conv(c, of(9, 5, 1, 1), of(4, 6, 1, 1)), "5 channels, c has 6");
     refuse(ggml_ssm_conv(c, ggml_transpose(c, of(5, 9, 1, 1)), of(4, 5, 1, 1)), "sx must be F32 with contiguous rows");
@@ -363,11 +391,18 @@ static void test_refused(void **state) {
     refuse(ggml_solve_tri(c, of(5, 5, 1, 1), of(3, 6, 1, 1), true, true, false), "ne[1] = 5; it has 6");
     refuse(ggml_solve_tri(c, of(5, 5, 1, 1), of(3, 5, 1, 1), false, true, false), "ne[0] = 5; it has 3");
     refuse(ggml_solve_tri(c, of(5, 5, 2, 1), of(3, 5, 3, 1), true, true, false), "2 x 1 systems");
-    refuse(ggml_gated_delta_net(c, of(8, 2, 6, 1), of(8, 2, 6, 1), of(8, 3, 6, 1), of(1, 3, 6, 1), of(1, 3, 6, 1), of(8, 8, 3, 1), 1), "do not divide 3 value heads");
-    refuse(ggml_gated_delta_net(c, of(8, 1, 6, 1), of(8, 1, 6, 1), of(8, 3, 6, 1), of(1, 3, 6, 1), of(1, 3, 6, 1), of(8, 8, 3, 1), 0), "K = 0");
-    refuse(ggml_gated_delta_net(c, of(8, 1, 6, 1), of(8, 1, 6, 1), of(8, 3, 6, 1), of(1, 3, 6, 1), of(1, 3, 6, 1), of(8, 8, 2, 1), 1), "state has 128 values");
+    refuse(ggml_gated_delta_net(c, of(8, 2, 6, 1), of(8, 2, 6, 1), of(8, 3, 6, 1), of(1, 3, 6, 1), of(1, 3, 6, 1),
+                                of(8, 8, 3, 1), 1),
+           "do not divide 3 value heads");
+    refuse(ggml_gated_delta_net(c, of(8, 1, 6, 1), of(8, 1, 6, 1), of(8, 3, 6, 1), of(1, 3, 6, 1), of(1, 3, 6, 1),
+                                of(8, 8, 3, 1), 0),
+           "K = 0");
+    refuse(ggml_gated_delta_net(c, of(8, 1, 6, 1), of(8, 1, 6, 1), of(8, 3, 6, 1), of(1, 3, 6, 1), of(1, 3, 6, 1),
+                                of(8, 8, 2, 1), 1),
+           "state has 128 values");
     refuse(ggml_lightning_indexer(c, of(8, 4, 3, 1), of(8, 2, 9, 1), of(4, 3, 1, 1), of(9, 3, 1, 1)), "k is [8, 2, 9, 1]");
-    refuse(ggml_lightning_indexer(c, of(8, 4, 3, 1), of(8, 1, 9, 1), of(4, 3, 1, 1), of(8, 3, 1, 1)), "the mask is [8, 3, 1, 1]");
+    refuse(ggml_lightning_indexer(c, of(8, 4, 3, 1), of(8, 1, 9, 1), of(4, 3, 1, 1), of(8, 3, 1, 1)),
+           "the mask is [8, 3, 1, 1]");
     refuse(ggml_dsv4_hc_comb(c, of(23, 3, 1, 1), of(3, 1, 1, 1), of(23, 1, 1, 1), 0, 1), "(2 + n) n");
     refuse(ggml_dsv4_hc_comb(c, of(24, 3, 1, 1), of(2, 1, 1, 1), of(24, 1, 1, 1), 0, 1), "scale has 2 values");
     refuse(ggml_dsv4_hc_comb(c, of(24, 3, 1, 1), of(3, 1, 1, 1), of(24, 1, 1, 1), 0, 0), "0 iterations");
@@ -379,7 +414,8 @@ static void test_refused(void **state) {
 static void test_bad_ids(void **state) {
     (void) state;
     struct ggml_tensor *ids = ggml_new_tensor_1d(c, GGML_TYPE_I32, 2);
-    struct ggml_tensor *y = ggml_ssm_scan(c, in(-1, 1, 8, 1, 4, 3), in(-1, 1, 1, 4, 5, 2), in(-1, 1, 4, 5, 2, 1), in(-1, 0, 1, 4, 1, 1), in(-1, 1, 8, 1, 5, 2), in(-1, 1, 8, 1, 5, 2), ids, 1);
+    struct ggml_tensor *y = ggml_ssm_scan(c, in(-1, 1, 8, 1, 4, 3), in(-1, 1, 1, 4, 5, 2), in(-1, 1, 4, 5, 2, 1),
+                                          in(-1, 0, 1, 4, 1, 1), in(-1, 1, 8, 1, 5, 2), in(-1, 1, 8, 1, 5, 2), ids, 1);
     struct ggml_cgraph *g = ggml_new_graph_custom(c, 16, false);
     ggml_build_forward_expand(g, y);
     const int32_t bad[] = {3, -1, INT32_MAX};
@@ -393,10 +429,14 @@ static void test_bad_ids(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_ssm_conv, begin, end), cmocka_unit_test_setup_teardown(test_ssm_scan, begin, end),
-        cmocka_unit_test_setup_teardown(test_linear, begin, end),   cmocka_unit_test_setup_teardown(test_wkv7, begin, end),
-        cmocka_unit_test_setup_teardown(test_delta, begin, end),    cmocka_unit_test_setup_teardown(test_solve, begin, end),
-        cmocka_unit_test_setup_teardown(test_indexer, begin, end),  cmocka_unit_test_setup_teardown(test_hyper, begin, end),
+        cmocka_unit_test_setup_teardown(test_ssm_conv, begin, end),
+        cmocka_unit_test_setup_teardown(test_ssm_scan, begin, end),
+        cmocka_unit_test_setup_teardown(test_linear, begin, end),
+        cmocka_unit_test_setup_teardown(test_wkv7, begin, end),
+        cmocka_unit_test_setup_teardown(test_delta, begin, end),
+        cmocka_unit_test_setup_teardown(test_solve, begin, end),
+        cmocka_unit_test_setup_teardown(test_indexer, begin, end),
+        cmocka_unit_test_setup_teardown(test_hyper, begin, end),
         cmocka_unit_test_setup_teardown(test_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_bad_ids, begin, end),
     };
