@@ -109,6 +109,8 @@ MUST_USE enum err arch_read_keys(struct hparams *hp, const struct model_build *b
 MUST_USE enum err arch_windows(struct hparams *hp, const struct model_build *b, enum attn_window kind, int n, bool first);
 // Recurrent layers: those with n_head_kv == 0; or by attention.recurrent_layers, else all but every n-th.
 void arch_recurrent_by_kv(struct hparams *hp);
+// Models of latent and Kimi delta attention: recurrent by n_head_kv; all layers have the first one's heads.
+MUST_USE enum err arch_kda(struct hparams *hp, const struct model_build *b);
 MUST_USE enum err arch_recurrent_by_key(struct hparams *hp, const struct model_build *b, int n);
 MUST_USE enum err arch_require(bool ok, const struct model_build *b, const char *what);
 
@@ -177,3 +179,37 @@ int arch_max_nodes(const struct arch *a, const struct hparams *hp);
     {SLOT_ffn_gate_shexp, "E," wd, fl, cond, 0, 0, 0}, {SLOT_ffn_up_shexp, "E," wd, fl, cond, 0, 0, 0},       \
     {SLOT_ffn_down_shexp, wd ",E", fl, cond, 0, 0, 0}
 #define T_EXP_PROBS_B(fl, cond) {SLOT_exp_probs_b, "X", T_BIAS_ONLY | (fl), cond, 0, 0, 0}
+// Mamba mixers in layers where cond holds, but for their norms; fl: T_SCALE where the sheet applies scales of ssm_in and ssm_out.
+#define T_MAMBA1(fl, cond)                                                                                    \
+    {SLOT_ssm_in, "E,2*I", fl, cond, 0, 0, 0}, {SLOT_ssm_conv1d, "k,I", T_BIAS, cond, 0, 0, 0}, {SLOT_ssm_x, "I,nh+2*N", 0, cond, 0, 0, 0}, \
+    {SLOT_ssm_dt, "nh,I", T_BIAS, cond, 0, 0, 0}, {SLOT_ssm_a, "N,I", T_NO_SUFFIX, cond, 0, 0, 0}, \
+    {SLOT_ssm_d, "I", T_NO_SUFFIX, cond, 0, 0, 0}, {SLOT_ssm_out, "I,E", fl, cond, 0, 0, 0}
+#define T_MAMBA2(fl, cond)                                                                                    \
+    {SLOT_ssm_in, "E,2*I+2*ng*N+nh", fl, cond, 0, 0, 0}, {SLOT_ssm_conv1d, "k,I+2*ng*N", T_BIAS_OPT, cond, 0, 0, 0}, \
+    {SLOT_ssm_dt, "1,nh", T_BIAS_ONLY, cond, 0, 0, 0}, {SLOT_ssm_a, "1,nh", T_NO_SUFFIX, cond, 0, 0, 0}, \
+    {SLOT_ssm_d, "1,nh", T_NO_SUFFIX, cond, 0, 0, 0}, {SLOT_ssm_norm, "I/ng,ng", 0, cond, 0, 0, 0}, {SLOT_ssm_out, "I,E", fl, cond, 0, 0, 0}
+// Latent attention in its absorbed form; fl: T_SCALE where the sheet applies the output's scale.
+#define K_MLA_ABSORBED                                                                                        \
+    {"attention.kv_lora_rank", HP_n_lora_kv, REQ, 0}, {"attention.key_length_mla", HP_n_head_k_mla, REQ, 0}, \
+    {"attention.value_length_mla", HP_n_head_v_mla, REQ, 0}
+#define K_Q_LORA(def) {"attention.q_lora_rank", HP_n_lora_q, def, 0}
+#define T_MLA_ABSORBED(fl, cond)                                                                              \
+    {SLOT_attn_q_a, "E,ql", 0, "(" cond ")&&ql>0", 0, 0, 0}, {SLOT_attn_q_a_norm, "ql", 0, "(" cond ")&&ql>0", 0, 0, 0}, \
+    {SLOT_attn_q_b, "ql,H*kd", 0, "(" cond ")&&ql>0", 0, 0, 0}, {SLOT_attn_q, "E,H*kd", 0, "(" cond ")&&ql==0", 0, 0, 0}, \
+    {SLOT_attn_kv_a_mqa, "E,r+R", 0, cond, 0, 0, 0}, {SLOT_attn_kv_a_norm, "r", 0, cond, 0, 0, 0}, \
+    {SLOT_attn_k_b, "kd-R,r,H", 0, cond, 0, 0, 0}, {SLOT_attn_v_b, "r,vd,H", 0, cond, 0, 0, 0}, \
+    {SLOT_attn_output, "H*vd,E", fl, cond, 0, 0, 0}
+// Kimi delta attention in recurrent layers, but for the matrices of its gates.
+#define K_KDA {"ssm.conv_kernel", HP_ssm_conv, REQ, 0}, {"kda.head_dim", HP_kda_head, REQ, 0}
+#define T_KDA                                                                                                 \
+    {SLOT_attn_q, "E,H*kdad", 0, "rec", SLOT_attn_qkv, 0, 0}, {SLOT_attn_k, "E,H*kdad", 0, "rec", SLOT_attn_qkv, 0, 0}, \
+    {SLOT_attn_v, "E,H*kdad", 0, "rec", SLOT_attn_qkv, 0, 0}, {SLOT_ssm_conv1d_q, "k,H*kdad", 0, "rec", 0, 0, 0}, \
+    {SLOT_ssm_conv1d_k, "k,H*kdad", 0, "rec", 0, 0, 0}, {SLOT_ssm_conv1d_v, "k,H*kdad", 0, "rec", 0, 0, 0}, \
+    {SLOT_ssm_beta, "E,H", 0, "rec", 0, 0, 0}, {SLOT_ssm_dt, "1,H*kdad", T_BIAS_ONLY, "rec", 0, 0, 0}, \
+    {SLOT_ssm_a, "H", T_NO_SUFFIX, "rec", 0, 0, 0}, {SLOT_ssm_norm, "kdad", 0, "rec", 0, 0, 0}, {SLOT_attn_output, "H*kdad,E", 0, "rec", 0, 0, 0}
+// Gated delta nets of Qwen3.5 and later in recurrent layers.
+#define T_GATED_DELTA                                                                                         \
+    {SLOT_attn_qkv, "E,2*ng*N+nh*N", T_SCALE, "rec", 0, 0, 0}, {SLOT_attn_gate, "E,nh*N", T_SCALE, "rec", 0, 0, 0}, \
+    {SLOT_ssm_beta, "E,nh", T_SCALE, "rec", 0, 0, 0}, {SLOT_ssm_alpha, "E,nh", T_SCALE, "rec", 0, 0, 0}, \
+    {SLOT_ssm_conv1d, "k,2*ng*N+nh*N", 0, "rec", 0, 0, 0}, {SLOT_ssm_dt, "1,nh", T_BIAS_ONLY, "rec", 0, 0, 0}, \
+    {SLOT_ssm_a, "nh", T_NO_SUFFIX, "rec", 0, 0, 0}, {SLOT_ssm_norm, "N", 0, "rec", 0, 0, 0}, {SLOT_ssm_out, "nh*N,E", T_SCALE, "rec", 0, 0, 0}

@@ -16,7 +16,7 @@ static const struct arch_key common[] = {
     {"attention.head_count_kv", HP_n_head_kv, "H", 0},
     {"feed_forward_length", HP_n_ff, "0", 0},
     {"expert_count", HP_n_expert, "0", 0},
-    {"expert_used_count", HP_n_expert_used, "0", 0},
+    {"expert_used_count", HP_n_expert_used, "0", KEY_FIRST},
     {"expert_group_count", HP_n_expert_groups, "0", 0},
     {"expert_group_used_count", HP_n_group_used, "0", 0},
     {"attention.key_length_swa", HP_n_embd_head_k_swa, "0", 0},
@@ -206,6 +206,15 @@ void arch_recurrent_by_kv(struct hparams *hp) {
     for (int i = 0; i < hp->n_block; i++) hp->is_recr[i] = hp->n_head_kv[i] == 0;
 }
 
+enum err arch_kda(struct hparams *hp, const struct model_build *b) {
+    arch_recurrent_by_kv(hp);
+    hparams_set(hp, HP_n_head, -1, hp->n_head[0]);
+    TRY(arch_require(hp->n_head[0] > 0 && hp->kda_head > 0 && hp->ssm_conv > 0, b, "its linear attention has no heads or no convolution"));
+    for (int i = 0; i < hp->n_block; i++)
+        TRY(arch_require(hp->n_head_kv[i] <= 1, b, "the absorbed form of latent attention has one key head"));
+    return arch_require(hp->n_head_k_mla >= hp->n_rot[0], b, "a head of the keys must be at least as large as its rotary part");
+}
+
 enum err arch_recurrent_by_key(struct hparams *hp, const struct model_build *b, int n) {
     int64_t rec[MAX_LAYERS];
     int n_rec;
@@ -241,10 +250,13 @@ static enum err check(const struct hparams *hp, const struct model_build *b) {
             return err_set(ERR_FORMAT, "layer %d: %d rotary dimensions; an even number is needed", i, hp->n_rot[i]);
     }
     if (hp->n_expert < 0 || hp->n_expert > 1 << 14) return err_set(ERR_FORMAT, "expert_count is %d", hp->n_expert);
-    if (hp->n_expert > 0)
-        for (int i = 0; i < hp->n_block; i++)
-            if (hp->n_expert_used[i] < 0 || hp->n_expert_used[i] > hp->n_expert || (i == 0 && hp->n_expert_used[i] == 0))
-                return err_set(ERR_FORMAT, "%d of %d experts are to be used in layer %d", hp->n_expert_used[i], hp->n_expert, i);
+    int most_used = 0;
+    for (int i = 0; i < hp->n_block && hp->n_expert > 0; i++) {
+        if (hp->n_expert_used[i] < 0 || hp->n_expert_used[i] > hp->n_expert)
+            return err_set(ERR_FORMAT, "%d of %d experts are to be used in layer %d", hp->n_expert_used[i], hp->n_expert, i);
+        if (hp->n_expert_used[i] > most_used) most_used = hp->n_expert_used[i];
+    }
+    if (hp->n_expert > 0 && most_used == 0) return err_set(ERR_FORMAT, "none of %d experts are to be used", hp->n_expert);
     if (hp->n_expert_groups > 1 && (hp->n_expert % hp->n_expert_groups || hp->n_group_used < 1 || hp->n_group_used > hp->n_expert_groups))
         return err_set(ERR_FORMAT, "%d experts in %d groups of which %d are used", hp->n_expert, hp->n_expert_groups, hp->n_group_used);
     if (!(hp->eps >= 0) || !(hp->rope_base > 0) || !(hp->rope_f > 0))

@@ -181,9 +181,10 @@ static struct ggml_tensor *project(struct graph *g, const struct weight *w, stru
 struct qkv blk_qkv(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o) {
     const struct hparams *hp = g->hp;
     const int64_t h = hp->n_head[il], n_kv = hp->n_head_kv[il], d = hp->n_embd_head_k[il], dv = hp->n_embd_head_v[il], t = x->ne[1];
+    const int64_t dq = o->q_gated ? 2 * d : d;
     struct ggml_context *c = g->ctx;
     if (!l->attn_qkv.w) {
-        return (struct qkv){ggml_reshape_3d(c, project(g, &l->attn_q, x, o), d, h, t), ggml_reshape_3d(c, project(g, &l->attn_k, x, o), d, n_kv, t),
+        return (struct qkv){ggml_reshape_3d(c, project(g, &l->attn_q, x, o), dq, h, t), ggml_reshape_3d(c, project(g, &l->attn_k, x, o), d, n_kv, t),
                             ggml_reshape_3d(c, project(g, &l->attn_v, x, o), dv, n_kv, t)};
     }
     struct ggml_tensor *y = blk_matmul(g, l->attn_qkv.w, x);
@@ -191,8 +192,8 @@ struct qkv blk_qkv(struct graph *g, const struct layer *l, struct ggml_tensor *x
     if (!o->raw_qkv) y = add_qkv_bias(g, l, y);
     if (o->clamp > 0) y = ggml_clamp(c, y, -o->clamp, o->clamp);
     const size_t es = sizeof(float), row = y->nb[1];
-    return (struct qkv){ggml_view_3d(c, y, d, h, t, es * (size_t) d, row, 0), ggml_view_3d(c, y, d, n_kv, t, es * (size_t) d, row, es * (size_t) (h * d)),
-                        ggml_view_3d(c, y, dv, n_kv, t, es * (size_t) dv, row, es * (size_t) ((h + n_kv) * d))};
+    return (struct qkv){ggml_view_3d(c, y, dq, h, t, es * (size_t) dq, row, 0), ggml_view_3d(c, y, d, n_kv, t, es * (size_t) d, row, es * (size_t) (h * dq)),
+                        ggml_view_3d(c, y, dv, n_kv, t, es * (size_t) dv, row, es * (size_t) (h * dq + n_kv * d))};
 }
 
 static struct ggml_tensor *qk_norm(struct graph *g, struct ggml_tensor *x, const struct weight *w, const struct attn_opts *o) {
@@ -221,8 +222,17 @@ static struct ggml_tensor *apply_gate(struct graph *g, struct ggml_tensor *x, st
     return ggml_reshape_2d(g->ctx, x, d * h, t);
 }
 
+// Rows [query, gate] per head: q becomes the queries, the result is the gates [D * H, T].
+static struct ggml_tensor *split_gate(struct graph *g, struct ggml_tensor **q) {
+    struct ggml_tensor *qg = *q;
+    const int64_t d = qg->ne[0] / 2, h = qg->ne[1], t = qg->ne[2];
+    *q = ggml_view_3d(g->ctx, qg, d, h, t, qg->nb[1], qg->nb[2], 0);
+    return ggml_cont_2d(g->ctx, ggml_view_3d(g->ctx, qg, d, h, t, qg->nb[1], qg->nb[2], (size_t) d * sizeof(float)), d * h, t);
+}
+
 struct ggml_tensor *blk_self_attn(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o) {
     struct qkv a = blk_qkv(g, l, x, il, o);
+    struct ggml_tensor *gate = o->q_gated ? split_gate(g, &a.q) : o->gate;
     if (!o->norm_after_rope) {
         a.q = qk_norm(g, a.q, &l->attn_q_norm, o);
         a.k = qk_norm(g, a.k, &l->attn_k_norm, o);
@@ -235,7 +245,7 @@ struct ggml_tensor *blk_self_attn(struct graph *g, const struct layer *l, struct
     }
     if (o->temp) a.q = ggml_mul(g->ctx, a.q, o->temp);
     struct ggml_tensor *y = blk_name(blk_attend(g, a.q, a.k, a.v, il, o), "kqv_out", il);
-    if (o->gate) y = apply_gate(g, y, o->gate);
+    if (gate) y = apply_gate(g, y, gate);
     return o->no_out ? y : blk_linear(g, &l->attn_output, y);
 }
 

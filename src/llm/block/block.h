@@ -78,6 +78,7 @@ struct attn_opts {
     bool no_out;                  // leave out attn_output
     float clamp;                  // q, k, v to [-clamp, clamp]
     bool raw_qkv;                 // no biases
+    bool q_gated;                 // rows of q are [query, gate] per head; the result times sigmoid(gate)
 };
 struct qkv {
     struct ggml_tensor *q, *k, *v;  // [D, H, T], [D, K, T], [Dv, K, T]
@@ -172,6 +173,8 @@ struct form_opts {
     struct act_opts act;          // of the dense network and the shared expert
     struct moe_opts moe;
     float residual;               // scale of both branches; 0: none
+    // Takes attention's place in recurrent layers (pre-norm and sandwich); NULL: none are.
+    struct ggml_tensor *(*recurrent)(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
 };
 // The network alone: x is normed already.
 struct ggml_tensor *blk_network(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
@@ -207,6 +210,10 @@ struct ggml_tensor *blk_ssm_scan(struct graph *g, int il, struct ggml_tensor *x,
                                  struct ggml_tensor *c);
 struct ggml_tensor *blk_mamba1(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
 struct ggml_tensor *blk_mamba2(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
+// LFM2: out(c * conv(b * x)), (b, c, x) = in(x); taps centred on the token where hp->causal is off.
+struct ggml_tensor *blk_short_conv(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
+
+// ---- delta.c ------------------------------------------------------------------------------------------------------
 struct delta_opts {
     struct ggml_tensor *q, *k;       // [Dk, Hk, t, S], normed; head h of v uses head h mod Hk; q is scaled by 1/sqrt(Dk) inside
     struct ggml_tensor *v;           // [Dv, H, t, S]
@@ -214,6 +221,17 @@ struct delta_opts {
     struct ggml_tensor *beta;        // [1, H, t, S]
 };
 struct ggml_tensor *blk_delta_net(struct graph *g, int il, const struct delta_opts *o);              // [Dv, H, t, S] (a view)
+// Gated delta net of Qwen3-Next and later: x [E, T] -> [E, T]. Projections attn_qkv and attn_gate, or the old ssm_in; ssm_ba, or
+// ssm_beta and ssm_alpha. The result's norm is gated by silu, or by sigmoid.
+struct ggml_tensor *blk_gated_delta(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, bool sigmoid);
+struct kda_opts {
+    struct ggml_tensor *gate;        // logits of the output gate [d * H, T]
+    float lower;                     // < 0 and finite: decay lower * sigmoid(-a z), else a * softplus(z)
+    bool a_positive;                 // ssm_a is stored without its minus: lower * sigmoid(a z)
+    float l2_eps;                    // 0: hp->eps
+};
+// Kimi delta attention: z = f_b f_a x + dt (f_a alone where f_b is missing); output projection included.
+struct ggml_tensor *blk_kda(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct kda_opts *o);
 
 // ---- head.c -------------------------------------------------------------------------------------------------------
 struct head_opts {

@@ -1,10 +1,16 @@
 // Norms.
 #include "block/block.h"
 
+#include <math.h>
+
+// x / sqrt(sum x^2 + eps). ggml_l2_norm has max(length, eps) below the line, which differs where rows are short.
+static struct ggml_tensor *l2(struct graph *g, struct ggml_tensor *x, float eps) {
+    const float n = (float) x->ne[0];
+    return ggml_scale(g->ctx, ggml_rms_norm(g->ctx, x, eps / n), 1.0f / sqrtf(n));
+}
+
 struct ggml_tensor *blk_norm_eps(struct graph *g, struct ggml_tensor *x, const struct weight *w, enum norm kind, float eps) {
-    struct ggml_tensor *y = kind == NORM_RMS  ? ggml_rms_norm(g->ctx, x, eps)
-                            : kind == NORM_LN ? ggml_norm(g->ctx, x, eps)
-                                              : ggml_l2_norm(g->ctx, x, eps);
+    struct ggml_tensor *y = kind == NORM_RMS ? ggml_rms_norm(g->ctx, x, eps) : kind == NORM_LN ? ggml_norm(g->ctx, x, eps) : l2(g, x, eps);
     if (w && w->w) y = ggml_mul(g->ctx, y, w->w);
     if (w && w->b) y = ggml_add(g->ctx, y, w->b);
     return y;

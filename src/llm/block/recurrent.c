@@ -142,15 +142,20 @@ struct ggml_tensor *blk_mamba2(struct graph *g, const struct layer *l, struct gg
     return blk_linear(g, &l->ssm_out, y);
 }
 
-struct ggml_tensor *blk_delta_net(struct graph *g, int il, const struct delta_opts *o) {
+// Centred taps see ahead as well: rows of the micro-batch alone, which then holds whole texts.
+static struct ggml_tensor *centred_conv(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *w) {
     struct ggml_context *c = g->ctx;
-    struct ggml_tensor *states = rs_main_states(g, il);
-    const int64_t dv = o->v->ne[0], h = o->v->ne[1], t = o->v->ne[2], n_seqs = o->v->ne[3], dk = o->k->ne[0];
-    const int n_keep = rs_n_states(g);
-    struct ggml_tensor *s = ggml_reshape_4d(c, rs_read(g, states), dk, dv, h, n_seqs);
-    struct ggml_tensor *r = ggml_gated_delta_net(c, o->q, o->k, o->v, o->gate, o->beta, s, n_keep);
-    const int64_t n_y = dv * h * t * n_seqs, n_s = dk * dv * h;
-    for (int k = 0; k < n_keep; k++)
-        rs_write(g, states, ggml_view_2d(c, r, n_s, n_seqs, (size_t) n_s * sizeof(float), (size_t) (n_y + k * n_s * n_seqs) * sizeof(float)), k);
-    return ggml_view_4d(c, r, dv, h, t, n_seqs, (size_t) dv * sizeof(float), (size_t) (dv * h) * sizeof(float), (size_t) (dv * h * t) * sizeof(float), 0);
+    const int k = (int) w->ne[0], before = (k - 1) / 2;
+    struct ggml_tensor *sx = ggml_pad_ext(c, ggml_cont(c, ggml_permute(c, x, 1, 0, 2, 3)), before, k - 1 - before, 0, 0, 0, 0, 0, 0);
+    return ggml_ssm_conv(c, sx, ggml_reshape_2d(c, w, k, ggml_nelements(w) / k));
+}
+
+struct ggml_tensor *blk_short_conv(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    struct ggml_context *c = g->ctx;
+    const int64_t e = x->ne[0], t = x->ne[1];
+    struct ggml_tensor *p = blk_linear(g, &l->shortconv_in, x), *part[3];
+    for (int i = 0; i < 3; i++) part[i] = ggml_view_2d(c, p, e, t, p->nb[1], (size_t) i * (size_t) e * sizeof(float));
+    struct ggml_tensor *u = blk_by_seq(g, ggml_mul(c, part[0], part[2]));
+    struct ggml_tensor *y = g->hp->causal ? blk_conv(g, u, l->shortconv_conv.w, il, 0) : centred_conv(g, u, l->shortconv_conv.w);
+    return blk_linear(g, &l->shortconv_out, ggml_mul(c, ggml_reshape_2d(c, y, e, t), part[1]));
 }
