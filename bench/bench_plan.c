@@ -1,10 +1,12 @@
-// bench_plan [NAME]: memory plans of graphs with the shapes of well-known models. One line each: nodes, what the plan uses, the bounds
-// LB1 and LB2, placement in order of execution, and how long planning took (best of several). No weights are allocated: they
-// and the caches lie in a buffer type whose memory does not exist.
-// bench_plan MODEL.gguf ...: the same for what the runtime builds for models (files of shared/plans/sparse_models.py will do), beside
-// the LB1 columns of targets.tsv in the folder that LAMINA_SHARED names. The numbers come from the scheduler's debug print.
+// bench_plan [NAME]: memory plans of graphs with the shapes of well-known models. One line each: nodes, what the plan uses,
+// the bounds LB1 and LB2, placement in order of execution, and how long planning took (best of several). No weights are
+// allocated: they and the caches lie in a buffer type whose memory does not exist.
+// bench_plan MODEL.gguf ...: the same for what the runtime builds for models (files of shared/plans/sparse_models.py will
+// do), beside the LB1 columns of targets.tsv in the folder that LAMINA_SHARED names. The numbers come from the scheduler's
+// debug print.
 //
-// Columns of MiB; "us" is reading the graph and placing; "miss" is what the plan exceeds its bound by, in bytes (0 everywhere).
+// Columns of MiB; "us" is reading the graph and placing; "miss" is what the plan exceeds its bound by, in bytes (0
+// everywhere).
 #include "ggml.h"
 #include "ggml/device.h"
 #include "ggml/plan.h"
@@ -17,26 +19,29 @@
 #include <string.h>
 #include <strings.h>
 
-// ---- memory that does not exist ---------------------------------------------------------------------------------------
+// ---- memory that does not exist -------------------------------------------------------------------------------------
 
 static const char *void_name(ggml_backend_buffer_type_t t) { return (void) t, "VOID"; }
 static size_t void_align(ggml_backend_buffer_type_t t) { return (void) t, 32; }
 static void *void_base(ggml_backend_buffer_t b) { return (void) b, (void *) (uintptr_t) 4096; }
 static void void_clear(ggml_backend_buffer_t b, uint8_t v) { (void) b, (void) v; }
 static const struct ggml_buffer_iface void_buffer = {.get_base = void_base, .clear = void_clear};
-static ggml_backend_buffer_t void_alloc(ggml_backend_buffer_type_t t, size_t n) { return ggml_device_buffer_new(t, &void_buffer, NULL, n); }
-static const struct ggml_buffer_type_iface void_iface = {.get_name = void_name, .alloc_buffer = void_alloc, .get_alignment = void_align};
+static ggml_backend_buffer_t void_alloc(ggml_backend_buffer_type_t t, size_t n) {
+    return ggml_device_buffer_new(t, &void_buffer, NULL, n);
+}
+static const struct ggml_buffer_type_iface void_iface = {
+    .get_name = void_name, .alloc_buffer = void_alloc, .get_alignment = void_align};
 static struct ggml_backend_buffer_type void_type = {&void_iface, NULL, NULL};
 
-// ---- shapes -------------------------------------------------------------------------------------------------------------
+// ---- shapes ---------------------------------------------------------------------------------------------------------
 
 struct shape {
     const char *name;
     int layers, embd, heads, kv_heads, head_dim, ff, vocab;
-    bool gpt;          // layer norms with bias, plain feed-forward part
+    bool gpt;  // layer norms with bias, plain feed-forward part
     bool qk_norm, fused_up;
-    int experts, used; // 0: dense
-    int window;        // sliding window on most layers: a second mask
+    int experts, used;      // 0: dense
+    int window;             // sliding window on most layers: a second mask
     double lb1, lb1_no_fa;  // to compare with, MiB
 };
 
@@ -47,10 +52,33 @@ static const struct shape shapes[] = {
     {.name = "phi3-mini", 32, 3072, 32, 32, 96, 8192, 32064, .fused_up = true, .lb1 = 62.0, .lb1_no_fa = 552.0},
     {.name = "llama3.1-8b", 32, 4096, 32, 8, 128, 14336, 128256, .lb1 = 100.0, .lb1_no_fa = 548.0},
     {.name = "qwen3-8b", 36, 4096, 32, 8, 128, 12288, 151936, .qk_norm = true, .lb1 = 88.0, .lb1_no_fa = 548.0},
-    {.name = "gemma3-4b", 34, 2560, 8, 4, 256, 10240, 262144, .qk_norm = true, .window = 1024, .lb1 = 81.0, .lb1_no_fa = 177.0},
+    {.name = "gemma3-4b",
+     34,
+     2560,
+     8,
+     4,
+     256,
+     10240,
+     262144,
+     .qk_norm = true,
+     .window = 1024,
+     .lb1 = 81.0,
+     .lb1_no_fa = 177.0},
     {.name = "llama3.1-70b", 80, 8192, 64, 8, 128, 28672, 128256, .lb1 = 192.0, .lb1_no_fa = 1076.0},
     {.name = "mixtral-8x7b", 32, 4096, 32, 8, 128, 14336, 32000, .experts = 8, .used = 2, .lb1 = 184.0, .lb1_no_fa = 548.0},
-    {.name = "qwen3-30b-a3b", 48, 2048, 32, 4, 128, 768, 151936, .qk_norm = true, .experts = 128, .used = 8, .lb1 = 56.3, .lb1_no_fa = 542.0},
+    {.name = "qwen3-30b-a3b",
+     48,
+     2048,
+     32,
+     4,
+     128,
+     768,
+     151936,
+     .qk_norm = true,
+     .experts = 128,
+     .used = 8,
+     .lb1 = 56.3,
+     .lb1_no_fa = 542.0},
 };
 
 struct build {
@@ -133,7 +161,8 @@ static struct ggml_tensor *experts(struct build *b, struct ggml_tensor *h) {
     h = ggml_reshape_3d(c, h, s->embd, 1, t);
     struct ggml_tensor *up = ggml_mul_mat_id(c, weight(b, GGML_TYPE_F16, s->embd, s->ff, s->experts), h, chosen);
     struct ggml_tensor *gate = ggml_mul_mat_id(c, weight(b, GGML_TYPE_F16, s->embd, s->ff, s->experts), h, chosen);
-    struct ggml_tensor *x = ggml_mul_mat_id(c, weight(b, GGML_TYPE_F16, s->ff, s->embd, s->experts), ggml_swiglu_split(c, gate, up), chosen);
+    struct ggml_tensor *x =
+        ggml_mul_mat_id(c, weight(b, GGML_TYPE_F16, s->ff, s->embd, s->experts), ggml_swiglu_split(c, gate, up), chosen);
     x = ggml_mul(c, x, w);
     struct ggml_tensor *sum = NULL;
     for (int i = 0; i < s->used; i++) {
@@ -157,10 +186,11 @@ static void build_graph(struct build *b) {
     const struct shape *s = b->s;
     const int64_t t = b->n_token;
     const enum ggml_type mask_type = b->fa ? GGML_TYPE_F16 : GGML_TYPE_F32;
-    b->weights = ggml_init((struct ggml_init_params) {16 << 20, NULL, true});
-    b->c = ggml_init((struct ggml_init_params) {32 << 20, NULL, true});
+    b->weights = ggml_init((struct ggml_init_params){16 << 20, NULL, true});
+    b->c = ggml_init((struct ggml_init_params){32 << 20, NULL, true});
     b->g = ggml_new_graph_custom(b->c, 16384, false);
-    struct ggml_tensor *x = ggml_get_rows(b->c, weight(b, GGML_TYPE_F16, s->embd, s->vocab, 1), input(b, GGML_TYPE_I32, t, 1, "tokens"));
+    struct ggml_tensor *x =
+        ggml_get_rows(b->c, weight(b, GGML_TYPE_F16, s->embd, s->vocab, 1), input(b, GGML_TYPE_I32, t, 1, "tokens"));
     b->pos = input(b, GGML_TYPE_I32, t, 1, "pos");
     b->mask = input(b, mask_type, b->n_kv, t, "mask");
     b->mask_swa = s->window ? input(b, mask_type, b->n_kv, t, "mask_swa") : b->mask;
@@ -184,7 +214,7 @@ static void build_graph(struct build *b) {
     ggml_build_forward_expand(b->g, x);
 }
 
-// ---- the table ------------------------------------------------------------------------------------------------------------
+// ---- the table ------------------------------------------------------------------------------------------------------
 
 static double mib(size_t n) { return (double) n / 1048576.0; }
 
@@ -205,8 +235,9 @@ static int run(const struct shape *s, int n_token, int n_kv, bool fa, bool all_r
         if (r->plan_us < best) best = r->plan_us;
     }
     const struct ggml_plan_buffer *p = &r->buffers[0];
-    printf("%-14s %5d %4d %5d %3s %4s %5d %9.2f %9.2f %9.2f %9.2f %8zu %5d %6lld", s->name, r->n_nodes, n_token, n_kv, fa ? "on" : "off",
-           all_rows ? "all" : "one", n_seq, mib(p->peak), mib(p->lb1), mib(p->lb2), mib(p->best_fit), p->peak - p->bound, r->tries, (long long) best);
+    printf("%-14s %5d %4d %5d %3s %4s %5d %9.2f %9.2f %9.2f %9.2f %8zu %5d %6lld", s->name, r->n_nodes, n_token, n_kv,
+           fa ? "on" : "off", all_rows ? "all" : "one", n_seq, mib(p->peak), mib(p->lb1), mib(p->lb2), mib(p->best_fit),
+           p->peak - p->bound, r->tries, (long long) best);
     if (lb1 > 0) printf("   %7.1f %s", lb1, mib(p->peak) <= lb1 + 0.06 ? "met" : "ABOVE");
     printf("\n");
     const bool missed = p->peak != p->bound || p->peak > p->lb1;
@@ -218,7 +249,7 @@ static int run(const struct shape *s, int n_token, int n_kv, bool fa, bool all_r
 }
 
 #ifdef HAVE_LLAMA
-// ---- what the runtime builds --------------------------------------------------------------------------------------------------
+// ---- what the runtime builds ----------------------------------------------------------------------------------------
 
 struct seen {
     size_t nodes, peak, bound, lb1, lb2, best_fit;
@@ -232,8 +263,11 @@ static void listen(enum ggml_log_level level, const char *text, void *data) {
     struct seen now, *s = data;
     char name[32];
     int pieces;
-    if (sscanf(text, "## plan for %31[^:]: nodes %zu peak %zu bound %zu lb1 %zu lb2 %zu best-fit %zu pieces %d tries %d us %lld", name, &now.nodes,
-               &now.peak, &now.bound, &now.lb1, &now.lb2, &now.best_fit, &pieces, &now.tries, &now.us) == 10 && now.peak > s->peak) {
+    if (sscanf(text,
+               "## plan for %31[^:]: nodes %zu peak %zu bound %zu lb1 %zu lb2 %zu best-fit %zu pieces %d tries %d us %lld",
+               name, &now.nodes, &now.peak, &now.bound, &now.lb1, &now.lb2, &now.best_fit, &pieces, &now.tries,
+               &now.us) == 10 &&
+        now.peak > s->peak) {
         *s = now;
     }
 }
@@ -246,8 +280,9 @@ static double target(const char *model, bool fa) {
     FILE *f = fopen(path, "r");
     double v[10], found = 0;
     while (f && fgets(line, sizeof(line), f)) {
-        if (sscanf(line, "%127[^\t]\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf", name, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7],
-                   &v[8], &v[9]) != 11) continue;
+        if (sscanf(line, "%127[^\t]\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf", name, &v[0], &v[1], &v[2], &v[3],
+                   &v[4], &v[5], &v[6], &v[7], &v[8], &v[9]) != 11)
+            continue;
         if (strncasecmp(model, name, strlen(name)) == 0) found = fa ? v[4] : v[9];
     }
     if (f) fclose(f);
@@ -267,8 +302,9 @@ static int run_context(struct llama_model *model, const char *name, int n_ub, bo
     ggml_log_set(NULL, NULL);
     llama_free(c);
     const double t = n_ub == 512 && !all && n_seq == 1 ? target(name, fa) : 0;
-    printf("%-14.14s %5zu %4d %5d %3s %4s %5d %9.2f %9.2f %9.2f %9.2f %8zu %5d %6lld", name, s.nodes, n_ub, 8192, fa ? "on" : "off", all ? "all" : "one",
-           n_seq, mib(s.peak), mib(s.lb1), mib(s.lb2), mib(s.best_fit), s.peak - s.bound, s.tries, s.us);
+    printf("%-14.14s %5zu %4d %5d %3s %4s %5d %9.2f %9.2f %9.2f %9.2f %8zu %5d %6lld", name, s.nodes, n_ub, 8192,
+           fa ? "on" : "off", all ? "all" : "one", n_seq, mib(s.peak), mib(s.lb1), mib(s.lb2), mib(s.best_fit),
+           s.peak - s.bound, s.tries, s.us);
     if (t > 0) printf("   %7.1f %s", t, mib(s.peak) <= t + 0.06 ? "met" : "ABOVE");
     printf("\n");
     fflush(stdout);
@@ -300,8 +336,8 @@ static int run_model(const char *path) {
 
 int main(int argc, char **argv) {
     int missed = 0;
-    printf("%-14s %5s %4s %5s %3s %4s %5s %9s %9s %9s %9s %8s %5s %6s   %7s\n", "model", "nodes", "ub", "kv", "FA", "rows", "seqs", "peak", "LB1",
-           "LB2", "best fit", "miss", "tries", "us", "target");
+    printf("%-14s %5s %4s %5s %3s %4s %5s %9s %9s %9s %9s %8s %5s %6s   %7s\n", "model", "nodes", "ub", "kv", "FA", "rows",
+           "seqs", "peak", "LB1", "LB2", "best fit", "miss", "tries", "us", "target");
     for (int i = 1; i < argc; i++) {
         if (strstr(argv[i], ".gguf")) missed += run_model(argv[i]);
     }

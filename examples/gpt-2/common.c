@@ -12,7 +12,7 @@ static bool complain(const char *what, const char *detail) {
     return false;
 }
 
-// ---- the vocabulary ----------------------------------------------------------------------------------------------------
+// ---- the vocabulary -------------------------------------------------------------------------------------------------
 
 // Token texts are written with one visible character per byte: bytes that are not visible stand at 256 + n.
 static bool is_visible(unsigned b) { return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || (b >= 174 && b <= 255); }
@@ -34,8 +34,10 @@ static size_t decode_piece(const char *in, size_t n, char *out) {
         const bool two = c >= 0xc0 && c < 0xe0 && i + 1 < n;
         const unsigned code = two ? ((c & 0x1fu) << 6) | ((unsigned char) in[i + 1] & 0x3fu) : c;
         const int b = byte_of(code);
-        if (b >= 0) out[len++] = (char) b;
-        else out[len++] = (char) c;
+        if (b >= 0)
+            out[len++] = (char) b;
+        else
+            out[len++] = (char) c;
         i += two ? 2 : 1;
     }
     return len;
@@ -63,12 +65,14 @@ void gpt2_print(const struct gpt2_file *file, int32_t token) {
     const char *s = file->text + file->piece[token];
     for (size_t i = 0; i < file->piece[token + 1] - file->piece[token]; i++) {
         const unsigned char c = (unsigned char) s[i];
-        if (c >= 32 && c < 127) putchar(c);
-        else printf("<%02x>", c);
+        if (c >= 32 && c < 127)
+            putchar(c);
+        else
+            printf("<%02x>", c);
     }
 }
 
-// ---- GGUF ----------------------------------------------------------------------------------------------------------------
+// ---- GGUF -----------------------------------------------------------------------------------------------------------
 
 static int key_u32(const struct gguf_context *g, const char *key) {
     const int64_t id = gguf_find_key(g, key);
@@ -103,7 +107,8 @@ static bool gguf_entries(struct gpt2_file *file, const struct gguf_context *g, c
     if (!file->entries) return complain("no memory for the list of tensors", "");
     for (int64_t i = 0; i < n; i++) {
         struct gpt2_entry *e = &file->entries[file->n_entries++];
-        const struct ggml_tensor *t = ggml_get_tensor((struct ggml_context *) (uintptr_t) headers, gguf_get_tensor_name(g, i));
+        const struct ggml_tensor *t =
+            ggml_get_tensor((struct ggml_context *) (uintptr_t) headers, gguf_get_tensor_name(g, i));
         if (!t) return complain("no tensor", gguf_get_tensor_name(g, i));
         snprintf(e->name, sizeof(e->name), "%s", t->name);
         e->type = t->type;
@@ -116,10 +121,12 @@ static bool gguf_entries(struct gpt2_file *file, const struct gguf_context *g, c
 
 static bool open_gguf(struct gpt2_file *file, const char *path) {
     struct ggml_context *headers = NULL;
-    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params) {.no_alloc = true, .ctx = &headers});
+    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true, .ctx = &headers});
     if (!g) return complain("cannot read", path);
-    file->hp = (struct gpt2_hparams) {.n_ctx = key_u32(g, "gpt2.context_length"), .n_embd = key_u32(g, "gpt2.embedding_length"),
-                                      .n_head = key_u32(g, "gpt2.attention.head_count"), .n_layer = key_u32(g, "gpt2.block_count")};
+    file->hp = (struct gpt2_hparams){.n_ctx = key_u32(g, "gpt2.context_length"),
+                                     .n_embd = key_u32(g, "gpt2.embedding_length"),
+                                     .n_head = key_u32(g, "gpt2.attention.head_count"),
+                                     .n_layer = key_u32(g, "gpt2.block_count")};
     const int64_t eps = gguf_find_key(g, "gpt2.attention.layer_norm_epsilon");
     file->hp.eps = eps < 0 ? 1e-5f : gguf_get_val_f32(g, eps);
     const bool ok = gguf_vocab(file, g) && gguf_entries(file, g, headers);
@@ -128,9 +135,9 @@ static bool open_gguf(struct gpt2_file *file, const char *path) {
     return ok;
 }
 
-// ---- the older format ----------------------------------------------------------------------------------------------------
-// 7 int32 (magic, vocab, context, embd, heads, layers, type), the vocabulary, then per tensor: dimensions, length of its name, type,
-// extents, name, data.
+// ---- the older format -----------------------------------------------------------------------------------------------
+// 7 int32 (magic, vocab, context, embd, heads, layers, type), the vocabulary, then per tensor: dimensions, length of its
+// name, type, extents, name, data.
 
 static bool read_i32(FILE *f, int32_t *x, size_t n) { return fread(x, sizeof(*x), n, f) == n; }
 
@@ -158,10 +165,13 @@ static bool old_vocab(struct gpt2_file *file) {
 
 // "model/h3/attn/c_attn/w" is "blk.3.attn_qkv.weight".
 static void new_name(const char *old, char *name, size_t size) {
-    static const char *const whole[][2] = {{"model/ln_f/g", "output_norm.weight"}, {"model/ln_f/b", "output_norm.bias"},
-                                           {"model/wte", "token_embd.weight"}, {"model/wpe", "position_embd.weight"}};
-    static const char *const parts[][2] = {{"ln_1/", "attn_norm"}, {"ln_2/", "ffn_norm"}, {"attn/c_attn/", "attn_qkv"},
-                                           {"attn/c_proj/", "attn_output"}, {"mlp/c_fc/", "ffn_up"}, {"mlp/c_proj/", "ffn_down"}};
+    static const char *const whole[][2] = {{"model/ln_f/g", "output_norm.weight"},
+                                           {"model/ln_f/b", "output_norm.bias"},
+                                           {"model/wte", "token_embd.weight"},
+                                           {"model/wpe", "position_embd.weight"}};
+    static const char *const parts[][2] = {{"ln_1/", "attn_norm"},       {"ln_2/", "ffn_norm"},
+                                           {"attn/c_attn/", "attn_qkv"}, {"attn/c_proj/", "attn_output"},
+                                           {"mlp/c_fc/", "ffn_up"},      {"mlp/c_proj/", "ffn_down"}};
     snprintf(name, size, "%s", old);
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
         if (strcmp(old, whole[i][0]) == 0) snprintf(name, size, "%s", whole[i][1]);
@@ -184,8 +194,10 @@ static bool old_entries(struct gpt2_file *file) {
         struct gpt2_entry *e = &file->entries[file->n_entries];
         char old[256] = {0};
         ne[1] = 1;
-        if (head[0] < 1 || head[0] > 2 || head[1] < 0 || head[1] > 255 || head[2] < 0 || head[2] > 1) return complain("damaged tensor", "");
-        if (!read_i32(file->f, ne, (size_t) head[0]) || fread(old, 1, (size_t) head[1], file->f) != (size_t) head[1] || ne[0] < 1 || ne[1] < 1) {
+        if (head[0] < 1 || head[0] > 2 || head[1] < 0 || head[1] > 255 || head[2] < 0 || head[2] > 1)
+            return complain("damaged tensor", "");
+        if (!read_i32(file->f, ne, (size_t) head[0]) || fread(old, 1, (size_t) head[1], file->f) != (size_t) head[1] ||
+            ne[0] < 1 || ne[1] < 1) {
             return complain("damaged tensor", old);
         }
         new_name(old, e->name, sizeof(e->name));
@@ -194,7 +206,8 @@ static bool old_entries(struct gpt2_file *file) {
         e->ne[1] = ne[1];
         e->offset = ftell(file->f);
         file->n_entries++;
-        if (fseek(file->f, (long) ((int64_t) ne[0] * ne[1] * (head[2] ? 2 : 4)), SEEK_CUR) != 0) return complain("damaged tensor", old);
+        if (fseek(file->f, (long) ((int64_t) ne[0] * ne[1] * (head[2] ? 2 : 4)), SEEK_CUR) != 0)
+            return complain("damaged tensor", old);
     }
     return true;
 }
@@ -202,20 +215,23 @@ static bool old_entries(struct gpt2_file *file) {
 static bool open_old(struct gpt2_file *file) {
     int32_t h[6];
     if (!read_i32(file->f, h, 6)) return complain("the file ends too early", "");
-    file->hp = (struct gpt2_hparams) {.n_vocab = h[0], .n_ctx = h[1], .n_embd = h[2], .n_head = h[3], .n_layer = h[4], .eps = 1e-5f};
+    file->hp =
+        (struct gpt2_hparams){.n_vocab = h[0], .n_ctx = h[1], .n_embd = h[2], .n_head = h[3], .n_layer = h[4], .eps = 1e-5f};
     if (h[0] < 1 || h[0] > 1 << 24 || h[4] < 1 || h[4] > 1 << 12) return complain("damaged header", "");
     return old_vocab(file) && old_entries(file);
 }
 
-// ---- both ----------------------------------------------------------------------------------------------------------------
+// ---- both -----------------------------------------------------------------------------------------------------------
 
 bool gpt2_open(struct gpt2_file *file, const char *path) {
     memset(file, 0, sizeof(*file));
     int32_t magic = 0;
     file->f = fopen(path, "rb");
     bool ok = file->f && read_i32(file->f, &magic, 1);
-    if (!ok) complain("cannot read", path);
-    else ok = magic == GGML_FILE_MAGIC ? open_old(file) : open_gguf(file, path);
+    if (!ok)
+        complain("cannot read", path);
+    else
+        ok = magic == GGML_FILE_MAGIC ? open_old(file) : open_gguf(file, path);
     const struct gpt2_hparams *hp = &file->hp;
     if (ok && (hp->n_ctx < 1 || hp->n_embd < 1 || hp->n_head < 1 || hp->n_layer < 1 || hp->n_embd % hp->n_head != 0)) {
         ok = complain("not a GPT-2 model", path);
@@ -239,7 +255,8 @@ static const struct gpt2_entry *find(const struct gpt2_file *file, const char *n
     return NULL;
 }
 
-static struct ggml_tensor *make(const struct gpt2_file *file, struct ggml_context *ctx, const char *name, int64_t ne0, int64_t ne1) {
+static struct ggml_tensor *make(const struct gpt2_file *file, struct ggml_context *ctx, const char *name, int64_t ne0,
+                                int64_t ne1) {
     const struct gpt2_entry *e = find(file, name);
     if (!e || e->ne[0] != ne0 || e->ne[1] != ne1) {
         complain("missing, or of another shape", name);
@@ -256,10 +273,12 @@ static bool make_layer(const struct gpt2_file *file, struct ggml_context *ctx, i
         const char *part;
         int64_t ne0, ne1;
     } all[] = {
-        {&l->ln_1_g, "attn_norm.weight", e, 1}, {&l->ln_1_b, "attn_norm.bias", e, 1}, {&l->qkv_w, "attn_qkv.weight", e, 3 * e},
-        {&l->qkv_b, "attn_qkv.bias", 3 * e, 1}, {&l->proj_w, "attn_output.weight", e, e}, {&l->proj_b, "attn_output.bias", e, 1},
-        {&l->ln_2_g, "ffn_norm.weight", e, 1}, {&l->ln_2_b, "ffn_norm.bias", e, 1}, {&l->up_w, "ffn_up.weight", e, 4 * e},
-        {&l->up_b, "ffn_up.bias", 4 * e, 1}, {&l->down_w, "ffn_down.weight", 4 * e, e}, {&l->down_b, "ffn_down.bias", e, 1},
+        {&l->ln_1_g, "attn_norm.weight", e, 1},    {&l->ln_1_b, "attn_norm.bias", e, 1},
+        {&l->qkv_w, "attn_qkv.weight", e, 3 * e},  {&l->qkv_b, "attn_qkv.bias", 3 * e, 1},
+        {&l->proj_w, "attn_output.weight", e, e},  {&l->proj_b, "attn_output.bias", e, 1},
+        {&l->ln_2_g, "ffn_norm.weight", e, 1},     {&l->ln_2_b, "ffn_norm.bias", e, 1},
+        {&l->up_w, "ffn_up.weight", e, 4 * e},     {&l->up_b, "ffn_up.bias", 4 * e, 1},
+        {&l->down_w, "ffn_down.weight", 4 * e, e}, {&l->down_b, "ffn_down.bias", e, 1},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         char name[64];
@@ -321,7 +340,8 @@ static bool read_tensor(const struct gpt2_file *file, struct ggml_tensor *t, cha
 bool gpt2_read_weights(const struct gpt2_file *file, struct ggml_context *ctx) {
     char *stage = malloc(STAGE);
     bool ok = stage || complain("no memory to read through", "");
-    for (struct ggml_tensor *t = ggml_get_first_tensor(ctx); ok && t; t = ggml_get_next_tensor(ctx, t)) ok = read_tensor(file, t, stage);
+    for (struct ggml_tensor *t = ggml_get_first_tensor(ctx); ok && t; t = ggml_get_next_tensor(ctx, t))
+        ok = read_tensor(file, t, stage);
     free(stage);
     return ok;
 }

@@ -1,5 +1,6 @@
-// Reading GPT-2 models and their vocabulary, for the four programs of this folder. Two formats: GGUF (architecture gpt2) and the
-// older single-file format (magic "ggml"). Everything else, each program does for itself: that is what they are there to show.
+// Reading GPT-2 models and their vocabulary, for the four programs of this folder. Two formats: GGUF (architecture gpt2)
+// and the older single-file format (magic "ggml"). Everything else, each program does for itself: that is what they are
+// there to show.
 #pragma once
 
 #include "ggml.h"
@@ -25,8 +26,8 @@ struct gpt2_file {
     struct gpt2_hparams hp;
     struct gpt2_entry *entries;
     int n_entries;
-    char *text;          // all pieces of the vocabulary, one after the other
-    size_t *piece;       // [n_vocab + 1] where each starts
+    char *text;     // all pieces of the vocabulary, one after the other
+    size_t *piece;  // [n_vocab + 1] where each starts
 };
 
 // Reads everything but the weights. On failure prints why and returns false; close is then a no-op.
@@ -44,12 +45,12 @@ struct gpt2_layer {
 
 struct gpt2_weights {
     struct ggml_tensor *wte, *wpe, *ln_f_g, *ln_f_b;
-    struct ggml_tensor *lm_head;   // wte itself, unless separate_head
-    struct gpt2_layer *layers;     // [n_layer]
+    struct ggml_tensor *lm_head;  // wte itself, unless separate_head
+    struct gpt2_layer *layers;    // [n_layer]
 };
 
-// Makes a tensor in ctx for every weight; with no_alloc these are headers only. separate_head: lm_head is a tensor of its own with
-// the same content, so that it can lie on another device.
+// Makes a tensor in ctx for every weight; with no_alloc these are headers only. separate_head: lm_head is a tensor of its
+// own with the same content, so that it can lie on another device.
 bool gpt2_make_weights(const struct gpt2_file *file, struct ggml_context *ctx, bool separate_head, struct gpt2_weights *w);
 void gpt2_free_weights(struct gpt2_weights *w);
 // Number of tensors that gpt2_make_weights makes at most, and the bytes of their data.

@@ -1,6 +1,6 @@
-// GPT-2 with a graph allocator: weights and cache in contexts as before, but the graph's tensors are headers without memory, and one
-// compute buffer is planned for them in which results take each other's place. It is reserved once, for the worst case: a full
-// batch at the end of the context.
+// GPT-2 with a graph allocator: weights and cache in contexts as before, but the graph's tensors are headers without
+// memory, and one compute buffer is planned for them in which results take each other's place. It is reserved once, for
+// the worst case: a full batch at the end of the context.
 #include "common.h"
 
 #include "ggml-alloc.h"
@@ -14,13 +14,13 @@ struct model {
     struct gpt2_file file;
     struct gpt2_weights w;
     struct ggml_context *weights, *cache;
-    struct ggml_tensor *k, *v;     // [n_embd * n_ctx * n_layer] F32
+    struct ggml_tensor *k, *v;  // [n_embd * n_ctx * n_layer] F32
     ggml_gallocr_t galloc;
-    struct ggml_context *graphs;   // the graph and the headers of its tensors, emptied for each batch
-    uint8_t *work;                 // what operations need beside their results
+    struct ggml_context *graphs;  // the graph and the headers of its tensors, emptied for each batch
+    uint8_t *work;                // what operations need beside their results
     size_t work_size;
     int n_threads;
-    float *logits;                 // [n_vocab]
+    float *logits;  // [n_vocab]
 };
 
 struct options {
@@ -28,19 +28,27 @@ struct options {
     int n_made_up, n_predict, n_batch, n_threads;
 };
 
-static const char usage[] = "usage: %s -m MODEL [-p TEXT | -k N: N made-up tokens] [-n tokens to add] [-b batch] [-t threads]\n";
+static const char usage[] =
+    "usage: %s -m MODEL [-p TEXT | -k N: N made-up tokens] [-n tokens to add] [-b batch] [-t threads]\n";
 
 static bool parse(int argc, char **argv, struct options *o) {
-    *o = (struct options) {.prompt = "Hello, my name is", .n_predict = 16, .n_batch = 32, .n_threads = 2};
+    *o = (struct options){.prompt = "Hello, my name is", .n_predict = 16, .n_batch = 32, .n_threads = 2};
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *v = argv[i + 1];
-        if (strcmp(argv[i], "-m") == 0) o->model = v;
-        else if (strcmp(argv[i], "-p") == 0) o->prompt = v;
-        else if (strcmp(argv[i], "-k") == 0) o->n_made_up = atoi(v);
-        else if (strcmp(argv[i], "-n") == 0) o->n_predict = atoi(v);
-        else if (strcmp(argv[i], "-b") == 0) o->n_batch = atoi(v);
-        else if (strcmp(argv[i], "-t") == 0) o->n_threads = atoi(v);
-        else return false;
+        if (strcmp(argv[i], "-m") == 0)
+            o->model = v;
+        else if (strcmp(argv[i], "-p") == 0)
+            o->prompt = v;
+        else if (strcmp(argv[i], "-k") == 0)
+            o->n_made_up = atoi(v);
+        else if (strcmp(argv[i], "-n") == 0)
+            o->n_predict = atoi(v);
+        else if (strcmp(argv[i], "-b") == 0)
+            o->n_batch = atoi(v);
+        else if (strcmp(argv[i], "-t") == 0)
+            o->n_threads = atoi(v);
+        else
+            return false;
     }
     return o->model && argc % 2 == 1 && o->n_batch > 0 && o->n_threads > 0 && o->n_predict > 0;
 }
@@ -75,18 +83,21 @@ static int32_t best_of(const float *x, int n) {
     return best;
 }
 
-// ---- the graph ------------------------------------------------------------------------------------------------------------
+// ---- the graph ------------------------------------------------------------------------------------------------------
 
-static struct ggml_tensor *norm(struct ggml_context *c, struct ggml_tensor *x, float eps, struct ggml_tensor *g, struct ggml_tensor *b) {
+static struct ggml_tensor *norm(struct ggml_context *c, struct ggml_tensor *x, float eps, struct ggml_tensor *g,
+                                struct ggml_tensor *b) {
     return ggml_add(c, ggml_mul(c, ggml_norm(c, x, eps), g), b);
 }
 
-static struct ggml_tensor *linear(struct ggml_context *c, struct ggml_tensor *w, struct ggml_tensor *b, struct ggml_tensor *x) {
+static struct ggml_tensor *linear(struct ggml_context *c, struct ggml_tensor *w, struct ggml_tensor *b,
+                                  struct ggml_tensor *x) {
     return ggml_add(c, ggml_mul_mat(c, w, x), b);
 }
 
 // Attention of n new tokens at n_past over all n_past + n positions. The new keys and values go to the cache first.
-static struct ggml_tensor *attention(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, int il, struct ggml_tensor *x, int n, int n_past) {
+static struct ggml_tensor *attention(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, int il,
+                                     struct ggml_tensor *x, int n, int n_past) {
     const struct gpt2_hparams *hp = &m->file.hp;
     const struct gpt2_layer *l = &m->w.layers[il];
     const int64_t e = hp->n_embd, d = e / hp->n_head, n_kv = n_past + n;
@@ -103,7 +114,7 @@ static struct ggml_tensor *attention(const struct model *m, struct ggml_context 
     v = ggml_permute(c, ggml_view_3d(c, cv, d, hp->n_head, n_kv, (size_t) d * sizeof(float), row, layer), 1, 2, 0, 3);
     struct ggml_tensor *kq = ggml_scale(c, ggml_mul_mat(c, k, q), 1.0f / sqrtf((float) d));
     kq = ggml_soft_max(c, ggml_diag_mask_inf(c, kq, n_past));
-    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, v), kq);                          // [d, n, head]
+    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, v), kq);  // [d, n, head]
     x = ggml_cont_2d(c, ggml_permute(c, kqv, 0, 2, 1, 3), e, n);
     return linear(c, l->proj_w, l->proj_b, x);
 }
@@ -146,7 +157,7 @@ static const float *eval(struct model *m, const int32_t *ids, int n, int n_past)
     return ok ? m->logits : NULL;
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 static void unload(struct model *m) {
     ggml_gallocr_free(m->galloc);
@@ -166,11 +177,12 @@ static bool load(struct model *m, const struct options *o) {
     const struct gpt2_hparams *hp = &m->file.hp;
     const size_t n_tensors = (size_t) gpt2_n_tensors(&m->file);
     const size_t weights = gpt2_data_bytes(&m->file) + n_tensors * (ggml_tensor_overhead() + GGML_MEM_ALIGN);
-    m->weights = ggml_init((struct ggml_init_params) {weights, NULL, false});
-    if (!m->weights || !gpt2_make_weights(&m->file, m->weights, false, &m->w) || !gpt2_read_weights(&m->file, m->weights)) return false;
+    m->weights = ggml_init((struct ggml_init_params){weights, NULL, false});
+    if (!m->weights || !gpt2_make_weights(&m->file, m->weights, false, &m->w) || !gpt2_read_weights(&m->file, m->weights))
+        return false;
     const int64_t n_kv = (int64_t) hp->n_embd * hp->n_ctx * hp->n_layer;
     const size_t cache = 2 * ((size_t) n_kv * sizeof(float) + ggml_tensor_overhead() + GGML_MEM_ALIGN);
-    m->cache = ggml_init((struct ggml_init_params) {cache, NULL, false});
+    m->cache = ggml_init((struct ggml_init_params){cache, NULL, false});
     if (!m->cache) return false;
     m->k = ggml_new_tensor_1d(m->cache, GGML_TYPE_F32, n_kv);
     m->v = ggml_new_tensor_1d(m->cache, GGML_TYPE_F32, n_kv);
@@ -183,8 +195,8 @@ static bool load(struct model *m, const struct options *o) {
     return true;
 }
 
-// A batch of the largest size, so that threads and what the executor needs beside the plan are there before the first real one. What it
-// leaves at the end of the cache is written again before anything reads it.
+// A batch of the largest size, so that threads and what the executor needs beside the plan are there before the first real
+// one. What it leaves at the end of the cache is written again before anything reads it.
 static bool warm_up(struct model *m, int n) {
     int32_t *ids = calloc((size_t) n, sizeof(int32_t));
     const bool ok = ids && eval(m, ids, n, m->file.hp.n_ctx - n) != NULL;
@@ -197,19 +209,22 @@ static bool reserve(struct model *m, const struct options *o) {
     const struct gpt2_hparams *hp = &m->file.hp;
     const int n = o->n_batch < hp->n_ctx ? o->n_batch : hp->n_ctx;
     const size_t headers = (size_t) (40 * hp->n_layer + 40) * ggml_tensor_overhead() + ggml_graph_overhead();
-    m->graphs = ggml_init((struct ggml_init_params) {headers, NULL, true});
+    m->graphs = ggml_init((struct ggml_init_params){headers, NULL, true});
     m->galloc = ggml_gallocr_new(ggml_backend_cpu_buffer_type());
     struct ggml_cgraph *gf = m->graphs && m->galloc ? build(m, m->graphs, n, hp->n_ctx - n) : NULL;
     const bool ok = gf && ggml_gallocr_reserve(m->galloc, gf);
     if (ok) m->work_size = ggml_graph_plan(gf, m->n_threads, NULL).work_size;
     m->work = ok ? malloc(m->work_size + 1) : NULL;
-    if (ok) printf("compute: %.2f MiB for %d nodes, planned for %d tokens at position %d; work %.2f MiB; headers used %.2f of %.2f MiB\n",
-                   (double) ggml_gallocr_get_buffer_size(m->galloc, 0) / 1048576.0, ggml_graph_n_nodes(gf), n, hp->n_ctx - n,
-                   (double) m->work_size / 1048576.0, (double) ggml_used_mem(m->graphs) / 1048576.0, (double) headers / 1048576.0);
+    if (ok)
+        printf("compute: %.2f MiB for %d nodes, planned for %d tokens at position %d; work %.2f MiB; headers used %.2f of "
+               "%.2f MiB\n",
+               (double) ggml_gallocr_get_buffer_size(m->galloc, 0) / 1048576.0, ggml_graph_n_nodes(gf), n, hp->n_ctx - n,
+               (double) m->work_size / 1048576.0, (double) ggml_used_mem(m->graphs) / 1048576.0,
+               (double) headers / 1048576.0);
     return ok && m->work && warm_up(m, n);
 }
 
-// ---- the loop -------------------------------------------------------------------------------------------------------------
+// ---- the loop -------------------------------------------------------------------------------------------------------
 
 static bool generate(struct model *m, const struct options *o) {
     int n;

@@ -1,5 +1,6 @@
-// GPT-2 on a backend: contexts hold headers alone; weights, cache and intermediate results lie in buffers of the device, which the host
-// may not be able to touch. Runs on the processor, or on any device that has the operations (-d SIM0 with LAMINA_SIM=1).
+// GPT-2 on a backend: contexts hold headers alone; weights, cache and intermediate results lie in buffers of the device,
+// which the host may not be able to touch. Runs on the processor, or on any device that has the operations (-d SIM0 with
+// LAMINA_SIM=1).
 #include "common.h"
 
 #include "ggml-alloc.h"
@@ -16,11 +17,11 @@ struct model {
     ggml_backend_t backend;
     struct ggml_context *weights, *cache;
     ggml_backend_buffer_t weights_buffer, cache_buffer;
-    struct ggml_tensor *k, *v;     // [n_embd * n_ctx * n_layer] F32
+    struct ggml_tensor *k, *v;  // [n_embd * n_ctx * n_layer] F32
     ggml_gallocr_t galloc;
-    struct ggml_context *graphs;   // the graph and the headers of its tensors, emptied for each batch
-    int32_t *positions;            // [n_batch]
-    float *logits;                 // [n_vocab]
+    struct ggml_context *graphs;  // the graph and the headers of its tensors, emptied for each batch
+    int32_t *positions;           // [n_batch]
+    float *logits;                // [n_vocab]
 };
 
 struct options {
@@ -28,20 +29,29 @@ struct options {
     int n_made_up, n_predict, n_batch, n_threads;
 };
 
-static const char usage[] = "usage: %s -m MODEL [-p TEXT | -k N: N made-up tokens] [-n tokens to add] [-b batch] [-t threads] [-d DEVICE]\n";
+static const char usage[] =
+    "usage: %s -m MODEL [-p TEXT | -k N: N made-up tokens] [-n tokens to add] [-b batch] [-t threads] [-d DEVICE]\n";
 
 static bool parse(int argc, char **argv, struct options *o) {
-    *o = (struct options) {.prompt = "Hello, my name is", .n_predict = 16, .n_batch = 32, .n_threads = 2};
+    *o = (struct options){.prompt = "Hello, my name is", .n_predict = 16, .n_batch = 32, .n_threads = 2};
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *v = argv[i + 1];
-        if (strcmp(argv[i], "-m") == 0) o->model = v;
-        else if (strcmp(argv[i], "-p") == 0) o->prompt = v;
-        else if (strcmp(argv[i], "-k") == 0) o->n_made_up = atoi(v);
-        else if (strcmp(argv[i], "-n") == 0) o->n_predict = atoi(v);
-        else if (strcmp(argv[i], "-b") == 0) o->n_batch = atoi(v);
-        else if (strcmp(argv[i], "-t") == 0) o->n_threads = atoi(v);
-        else if (strcmp(argv[i], "-d") == 0) o->device = v;
-        else return false;
+        if (strcmp(argv[i], "-m") == 0)
+            o->model = v;
+        else if (strcmp(argv[i], "-p") == 0)
+            o->prompt = v;
+        else if (strcmp(argv[i], "-k") == 0)
+            o->n_made_up = atoi(v);
+        else if (strcmp(argv[i], "-n") == 0)
+            o->n_predict = atoi(v);
+        else if (strcmp(argv[i], "-b") == 0)
+            o->n_batch = atoi(v);
+        else if (strcmp(argv[i], "-t") == 0)
+            o->n_threads = atoi(v);
+        else if (strcmp(argv[i], "-d") == 0)
+            o->device = v;
+        else
+            return false;
     }
     return o->model && argc % 2 == 1 && o->n_batch > 0 && o->n_threads > 0 && o->n_predict > 0;
 }
@@ -76,18 +86,21 @@ static int32_t best_of(const float *x, int n) {
     return best;
 }
 
-// ---- the graph ------------------------------------------------------------------------------------------------------------
+// ---- the graph ------------------------------------------------------------------------------------------------------
 
-static struct ggml_tensor *norm(struct ggml_context *c, struct ggml_tensor *x, float eps, struct ggml_tensor *g, struct ggml_tensor *b) {
+static struct ggml_tensor *norm(struct ggml_context *c, struct ggml_tensor *x, float eps, struct ggml_tensor *g,
+                                struct ggml_tensor *b) {
     return ggml_add(c, ggml_mul(c, ggml_norm(c, x, eps), g), b);
 }
 
-static struct ggml_tensor *linear(struct ggml_context *c, struct ggml_tensor *w, struct ggml_tensor *b, struct ggml_tensor *x) {
+static struct ggml_tensor *linear(struct ggml_context *c, struct ggml_tensor *w, struct ggml_tensor *b,
+                                  struct ggml_tensor *x) {
     return ggml_add(c, ggml_mul_mat(c, w, x), b);
 }
 
 // Attention of n new tokens at n_past over all n_past + n positions. The new keys and values go to the cache first.
-static struct ggml_tensor *attention(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, int il, struct ggml_tensor *x, int n, int n_past) {
+static struct ggml_tensor *attention(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, int il,
+                                     struct ggml_tensor *x, int n, int n_past) {
     const struct gpt2_hparams *hp = &m->file.hp;
     const struct gpt2_layer *l = &m->w.layers[il];
     const int64_t e = hp->n_embd, d = e / hp->n_head, n_kv = n_past + n;
@@ -104,7 +117,7 @@ static struct ggml_tensor *attention(const struct model *m, struct ggml_context 
     v = ggml_permute(c, ggml_view_3d(c, cv, d, hp->n_head, n_kv, (size_t) d * sizeof(float), row, layer), 1, 2, 0, 3);
     struct ggml_tensor *kq = ggml_scale(c, ggml_mul_mat(c, k, q), 1.0f / sqrtf((float) d));
     kq = ggml_soft_max(c, ggml_diag_mask_inf(c, kq, n_past));
-    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, v), kq);                          // [d, n, head]
+    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, v), kq);  // [d, n, head]
     x = ggml_cont_2d(c, ggml_permute(c, kqv, 0, 2, 1, 3), e, n);
     return linear(c, l->proj_w, l->proj_b, x);
 }
@@ -141,12 +154,14 @@ static const float *eval(struct model *m, const int32_t *ids, int n, int n_past)
         ggml_backend_tensor_set(ggml_graph_get_tensor(gf, "positions"), m->positions, 0, (size_t) n * sizeof(int32_t));
         ok = ggml_backend_graph_compute(m->backend, gf) == GGML_STATUS_SUCCESS;
     }
-    if (ok) ggml_backend_tensor_get(ggml_graph_get_tensor(gf, "logits"), m->logits, 0, (size_t) m->file.hp.n_vocab * sizeof(float));
+    if (ok)
+        ggml_backend_tensor_get(ggml_graph_get_tensor(gf, "logits"), m->logits, 0,
+                                (size_t) m->file.hp.n_vocab * sizeof(float));
     if (!ok) fprintf(stderr, "a batch of %d tokens could not be computed\n", n);
     return ok ? m->logits : NULL;
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 static void unload(struct model *m) {
     ggml_gallocr_free(m->galloc);
@@ -181,13 +196,14 @@ static bool load(struct model *m, const struct options *o) {
     memset(m, 0, sizeof(*m));
     if (!gpt2_open(&m->file, o->model) || !start(m, o)) return false;
     const struct gpt2_hparams *hp = &m->file.hp;
-    m->weights = ggml_init((struct ggml_init_params) {(size_t) gpt2_n_tensors(&m->file) * ggml_tensor_overhead(), NULL, true});
+    m->weights =
+        ggml_init((struct ggml_init_params){(size_t) gpt2_n_tensors(&m->file) * ggml_tensor_overhead(), NULL, true});
     if (!m->weights || !gpt2_make_weights(&m->file, m->weights, false, &m->w)) return false;
     m->weights_buffer = ggml_backend_alloc_ctx_tensors(m->weights, m->backend);
     if (!m->weights_buffer) return false;
     ggml_backend_buffer_set_usage(m->weights_buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
     if (!gpt2_read_weights(&m->file, m->weights)) return false;
-    m->cache = ggml_init((struct ggml_init_params) {2 * ggml_tensor_overhead(), NULL, true});
+    m->cache = ggml_init((struct ggml_init_params){2 * ggml_tensor_overhead(), NULL, true});
     if (!m->cache) return false;
     const int64_t n_kv = (int64_t) hp->n_embd * hp->n_ctx * hp->n_layer;
     m->k = ggml_new_tensor_1d(m->cache, GGML_TYPE_F32, n_kv);
@@ -202,8 +218,8 @@ static bool load(struct model *m, const struct options *o) {
     return true;
 }
 
-// A batch of the largest size, so that threads and what the backend needs beside the plan are there before the first real one. What it
-// leaves at the end of the cache is written again before anything reads it.
+// A batch of the largest size, so that threads and what the backend needs beside the plan are there before the first real
+// one. What it leaves at the end of the cache is written again before anything reads it.
 static bool warm_up(struct model *m, int n) {
     int32_t *ids = calloc((size_t) n, sizeof(int32_t));
     const bool ok = ids && eval(m, ids, n, m->file.hp.n_ctx - n) != NULL;
@@ -215,17 +231,18 @@ static bool reserve(struct model *m, const struct options *o) {
     const struct gpt2_hparams *hp = &m->file.hp;
     const int n = o->n_batch < hp->n_ctx ? o->n_batch : hp->n_ctx;
     const size_t headers = (size_t) (40 * hp->n_layer + 40) * ggml_tensor_overhead() + ggml_graph_overhead();
-    m->graphs = ggml_init((struct ggml_init_params) {headers, NULL, true});
+    m->graphs = ggml_init((struct ggml_init_params){headers, NULL, true});
     m->galloc = ggml_gallocr_new(ggml_backend_get_default_buffer_type(m->backend));
     struct ggml_cgraph *gf = m->graphs && m->galloc ? build(m, m->graphs, n, hp->n_ctx - n) : NULL;
     const bool ok = gf && ggml_gallocr_reserve(m->galloc, gf);
-    if (ok) printf("compute: %.2f MiB in a %s buffer, planned for %d tokens at position %d\n",
-                   (double) ggml_gallocr_get_buffer_size(m->galloc, 0) / 1048576.0,
-                   ggml_backend_buft_name(ggml_backend_get_default_buffer_type(m->backend)), n, hp->n_ctx - n);
+    if (ok)
+        printf("compute: %.2f MiB in a %s buffer, planned for %d tokens at position %d\n",
+               (double) ggml_gallocr_get_buffer_size(m->galloc, 0) / 1048576.0,
+               ggml_backend_buft_name(ggml_backend_get_default_buffer_type(m->backend)), n, hp->n_ctx - n);
     return ok && warm_up(m, n);
 }
 
-// ---- the loop -------------------------------------------------------------------------------------------------------------
+// ---- the loop -------------------------------------------------------------------------------------------------------
 
 static bool generate(struct model *m, const struct options *o) {
     int n;

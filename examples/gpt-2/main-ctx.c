@@ -1,5 +1,5 @@
-// GPT-2 the oldest way: contexts with memory of their own. One holds the weights, one the cache; the intermediate results of each batch
-// are laid one after the other into a scratch buffer, and nothing is ever reused within a batch.
+// GPT-2 the oldest way: contexts with memory of their own. One holds the weights, one the cache; the intermediate results
+// of each batch are laid one after the other into a scratch buffer, and nothing is ever reused within a batch.
 #include "common.h"
 
 #include "ggml-cpu.h"
@@ -12,12 +12,12 @@ struct model {
     struct gpt2_file file;
     struct gpt2_weights w;
     struct ggml_context *weights, *cache;
-    struct ggml_tensor *k, *v;     // [n_embd * n_ctx * n_layer] F32
-    struct ggml_context *batch;    // in the scratch buffer, emptied for each batch
+    struct ggml_tensor *k, *v;   // [n_embd * n_ctx * n_layer] F32
+    struct ggml_context *batch;  // in the scratch buffer, emptied for each batch
     void *scratch;
     size_t scratch_size, used, per_token;  // used: by the largest batch so far
     int n_threads;
-    float *logits;                 // [n_vocab]
+    float *logits;  // [n_vocab]
 };
 
 struct options {
@@ -25,19 +25,27 @@ struct options {
     int n_made_up, n_predict, n_batch, n_threads;
 };
 
-static const char usage[] = "usage: %s -m MODEL [-p TEXT | -k N: N made-up tokens] [-n tokens to add] [-b batch] [-t threads]\n";
+static const char usage[] =
+    "usage: %s -m MODEL [-p TEXT | -k N: N made-up tokens] [-n tokens to add] [-b batch] [-t threads]\n";
 
 static bool parse(int argc, char **argv, struct options *o) {
-    *o = (struct options) {.prompt = "Hello, my name is", .n_predict = 16, .n_batch = 32, .n_threads = 2};
+    *o = (struct options){.prompt = "Hello, my name is", .n_predict = 16, .n_batch = 32, .n_threads = 2};
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *v = argv[i + 1];
-        if (strcmp(argv[i], "-m") == 0) o->model = v;
-        else if (strcmp(argv[i], "-p") == 0) o->prompt = v;
-        else if (strcmp(argv[i], "-k") == 0) o->n_made_up = atoi(v);
-        else if (strcmp(argv[i], "-n") == 0) o->n_predict = atoi(v);
-        else if (strcmp(argv[i], "-b") == 0) o->n_batch = atoi(v);
-        else if (strcmp(argv[i], "-t") == 0) o->n_threads = atoi(v);
-        else return false;
+        if (strcmp(argv[i], "-m") == 0)
+            o->model = v;
+        else if (strcmp(argv[i], "-p") == 0)
+            o->prompt = v;
+        else if (strcmp(argv[i], "-k") == 0)
+            o->n_made_up = atoi(v);
+        else if (strcmp(argv[i], "-n") == 0)
+            o->n_predict = atoi(v);
+        else if (strcmp(argv[i], "-b") == 0)
+            o->n_batch = atoi(v);
+        else if (strcmp(argv[i], "-t") == 0)
+            o->n_threads = atoi(v);
+        else
+            return false;
     }
     return o->model && argc % 2 == 1 && o->n_batch > 0 && o->n_threads > 0 && o->n_predict > 0;
 }
@@ -72,18 +80,21 @@ static int32_t best_of(const float *x, int n) {
     return best;
 }
 
-// ---- the graph ------------------------------------------------------------------------------------------------------------
+// ---- the graph ------------------------------------------------------------------------------------------------------
 
-static struct ggml_tensor *norm(struct ggml_context *c, struct ggml_tensor *x, float eps, struct ggml_tensor *g, struct ggml_tensor *b) {
+static struct ggml_tensor *norm(struct ggml_context *c, struct ggml_tensor *x, float eps, struct ggml_tensor *g,
+                                struct ggml_tensor *b) {
     return ggml_add(c, ggml_mul(c, ggml_norm(c, x, eps), g), b);
 }
 
-static struct ggml_tensor *linear(struct ggml_context *c, struct ggml_tensor *w, struct ggml_tensor *b, struct ggml_tensor *x) {
+static struct ggml_tensor *linear(struct ggml_context *c, struct ggml_tensor *w, struct ggml_tensor *b,
+                                  struct ggml_tensor *x) {
     return ggml_add(c, ggml_mul_mat(c, w, x), b);
 }
 
 // Attention of n new tokens at n_past over all n_past + n positions. The new keys and values go to the cache first.
-static struct ggml_tensor *attention(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, int il, struct ggml_tensor *x, int n, int n_past) {
+static struct ggml_tensor *attention(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, int il,
+                                     struct ggml_tensor *x, int n, int n_past) {
     const struct gpt2_hparams *hp = &m->file.hp;
     const struct gpt2_layer *l = &m->w.layers[il];
     const int64_t e = hp->n_embd, d = e / hp->n_head, n_kv = n_past + n;
@@ -100,14 +111,16 @@ static struct ggml_tensor *attention(const struct model *m, struct ggml_context 
     v = ggml_permute(c, ggml_view_3d(c, cv, d, hp->n_head, n_kv, (size_t) d * sizeof(float), row, layer), 1, 2, 0, 3);
     struct ggml_tensor *kq = ggml_scale(c, ggml_mul_mat(c, k, q), 1.0f / sqrtf((float) d));
     kq = ggml_soft_max(c, ggml_diag_mask_inf(c, kq, n_past));
-    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, v), kq);                          // [d, n, head]
+    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, v), kq);  // [d, n, head]
     x = ggml_cont_2d(c, ggml_permute(c, kqv, 0, 2, 1, 3), e, n);
     return linear(c, l->proj_w, l->proj_b, x);
 }
 
-static struct ggml_tensor *build(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, const int32_t *ids, int n, int n_past) {
+static struct ggml_tensor *build(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, const int32_t *ids,
+                                 int n, int n_past) {
     const struct gpt2_hparams *hp = &m->file.hp;
-    struct ggml_tensor *tokens = ggml_new_tensor_1d(c, GGML_TYPE_I32, n), *positions = ggml_new_tensor_1d(c, GGML_TYPE_I32, n), *x;
+    struct ggml_tensor *tokens = ggml_new_tensor_1d(c, GGML_TYPE_I32, n),
+                       *positions = ggml_new_tensor_1d(c, GGML_TYPE_I32, n), *x;
     if (!tokens->data || !positions->data || tokens->ne[0] != n) return NULL;  // the scratch buffer is full
     memcpy(tokens->data, ids, (size_t) n * sizeof(int32_t));
     for (int i = 0; i < n; i++) ((int32_t *) positions->data)[i] = n_past + i;
@@ -130,7 +143,7 @@ static bool scratch(struct model *m, size_t size) {
     free(m->scratch);
     m->scratch = malloc(size);
     m->scratch_size = size;
-    m->batch = m->scratch ? ggml_init((struct ggml_init_params) {size, m->scratch, false}) : NULL;
+    m->batch = m->scratch ? ggml_init((struct ggml_init_params){size, m->scratch, false}) : NULL;
     if (!m->batch) fprintf(stderr, "no memory for a scratch buffer of %zu bytes\n", size);
     return m->batch != NULL;
 }
@@ -149,7 +162,7 @@ static const float *eval(struct model *m, const int32_t *ids, int n, int n_past)
     return ok ? m->logits : NULL;
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 static void unload(struct model *m) {
     ggml_free(m->weights);
@@ -168,11 +181,12 @@ static bool load(struct model *m, const struct options *o) {
     const struct gpt2_hparams *hp = &m->file.hp;
     const size_t n_tensors = (size_t) gpt2_n_tensors(&m->file);
     const size_t weights = gpt2_data_bytes(&m->file) + n_tensors * (ggml_tensor_overhead() + GGML_MEM_ALIGN);
-    m->weights = ggml_init((struct ggml_init_params) {weights, NULL, false});
-    if (!m->weights || !gpt2_make_weights(&m->file, m->weights, false, &m->w) || !gpt2_read_weights(&m->file, m->weights)) return false;
+    m->weights = ggml_init((struct ggml_init_params){weights, NULL, false});
+    if (!m->weights || !gpt2_make_weights(&m->file, m->weights, false, &m->w) || !gpt2_read_weights(&m->file, m->weights))
+        return false;
     const int64_t n_kv = (int64_t) hp->n_embd * hp->n_ctx * hp->n_layer;
     const size_t cache = 2 * ((size_t) n_kv * sizeof(float) + ggml_tensor_overhead() + GGML_MEM_ALIGN);
-    m->cache = ggml_init((struct ggml_init_params) {cache, NULL, false});
+    m->cache = ggml_init((struct ggml_init_params){cache, NULL, false});
     if (!m->cache) return false;
     m->k = ggml_new_tensor_1d(m->cache, GGML_TYPE_F32, n_kv);
     m->v = ggml_new_tensor_1d(m->cache, GGML_TYPE_F32, n_kv);
@@ -180,7 +194,8 @@ static bool load(struct model *m, const struct options *o) {
     if (!m->k->data || !m->v->data || !m->logits) return false;
     memset(m->k->data, 0, ggml_nbytes(m->k));
     memset(m->v->data, 0, ggml_nbytes(m->v));
-    printf("weights: %.2f MiB, in a context of %.2f\n", (double) ggml_used_mem(m->weights) / 1048576.0, (double) weights / 1048576.0);
+    printf("weights: %.2f MiB, in a context of %.2f\n", (double) ggml_used_mem(m->weights) / 1048576.0,
+           (double) weights / 1048576.0);
     printf("cache:   %.2f MiB, in a context of its own\n", (double) ggml_used_mem(m->cache) / 1048576.0);
     return true;
 }
@@ -205,7 +220,7 @@ static bool report(const struct model *m) {
     return true;
 }
 
-// ---- the loop -------------------------------------------------------------------------------------------------------------
+// ---- the loop -------------------------------------------------------------------------------------------------------
 
 static bool generate(struct model *m, const struct options *o) {
     int n;

@@ -1,5 +1,6 @@
-// GPT-2 over several devices with a scheduler: -ngl N puts the last N layers on a device, the final norm and the output layer too if
-// N > 0, and the embeddings if N exceeds the number of layers. Weights are placed by name; the cache lies where more layers are.
+// GPT-2 over several devices with a scheduler: -ngl N puts the last N layers on a device, the final norm and the output
+// layer too if N > 0, and the embeddings if N exceeds the number of layers. Weights are placed by name; the cache lies
+// where more layers are.
 #include "common.h"
 
 #include "ggml-alloc.h"
@@ -15,15 +16,15 @@ enum { HOST, DEVICE, N_PLACES };
 struct model {
     struct gpt2_file file;
     struct gpt2_weights w;
-    ggml_backend_t backends[N_PLACES];          // DEVICE may be NULL: there is only the processor
+    ggml_backend_t backends[N_PLACES];  // DEVICE may be NULL: there is only the processor
     struct ggml_context *weights, *cache;
     ggml_backend_buffer_t weights_buffers[N_PLACES], cache_buffer;
-    struct ggml_tensor *k, *v;                  // [n_embd * n_ctx * n_layer] F32
+    struct ggml_tensor *k, *v;  // [n_embd * n_ctx * n_layer] F32
     ggml_backend_sched_t sched;
-    struct ggml_context *graphs;   // the graph and the headers of its tensors, emptied for each batch
+    struct ggml_context *graphs;  // the graph and the headers of its tensors, emptied for each batch
     int n_gpu_layers;
-    int32_t *positions;                         // [n_batch]
-    float *logits;                              // [n_vocab]
+    int32_t *positions;  // [n_batch]
+    float *logits;       // [n_vocab]
 };
 
 struct options {
@@ -31,20 +32,29 @@ struct options {
     int n_made_up, n_predict, n_batch, n_threads, n_gpu_layers;
 };
 
-static const char usage[] = "usage: %s -m MODEL [-p TEXT | -k N: N made-up tokens] [-n tokens to add] [-b batch] [-t threads] [-ngl layers on the device]\n";
+static const char usage[] = "usage: %s -m MODEL [-p TEXT | -k N: N made-up tokens] [-n tokens to add] [-b batch] [-t "
+                            "threads] [-ngl layers on the device]\n";
 
 static bool parse(int argc, char **argv, struct options *o) {
-    *o = (struct options) {.prompt = "Hello, my name is", .n_predict = 16, .n_batch = 32, .n_threads = 2};
+    *o = (struct options){.prompt = "Hello, my name is", .n_predict = 16, .n_batch = 32, .n_threads = 2};
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *v = argv[i + 1];
-        if (strcmp(argv[i], "-m") == 0) o->model = v;
-        else if (strcmp(argv[i], "-p") == 0) o->prompt = v;
-        else if (strcmp(argv[i], "-k") == 0) o->n_made_up = atoi(v);
-        else if (strcmp(argv[i], "-n") == 0) o->n_predict = atoi(v);
-        else if (strcmp(argv[i], "-b") == 0) o->n_batch = atoi(v);
-        else if (strcmp(argv[i], "-t") == 0) o->n_threads = atoi(v);
-        else if (strcmp(argv[i], "-ngl") == 0) o->n_gpu_layers = atoi(v);
-        else return false;
+        if (strcmp(argv[i], "-m") == 0)
+            o->model = v;
+        else if (strcmp(argv[i], "-p") == 0)
+            o->prompt = v;
+        else if (strcmp(argv[i], "-k") == 0)
+            o->n_made_up = atoi(v);
+        else if (strcmp(argv[i], "-n") == 0)
+            o->n_predict = atoi(v);
+        else if (strcmp(argv[i], "-b") == 0)
+            o->n_batch = atoi(v);
+        else if (strcmp(argv[i], "-t") == 0)
+            o->n_threads = atoi(v);
+        else if (strcmp(argv[i], "-ngl") == 0)
+            o->n_gpu_layers = atoi(v);
+        else
+            return false;
     }
     return o->model && argc % 2 == 1 && o->n_batch > 0 && o->n_threads > 0 && o->n_predict > 0;
 }
@@ -79,18 +89,21 @@ static int32_t best_of(const float *x, int n) {
     return best;
 }
 
-// ---- the graph ------------------------------------------------------------------------------------------------------------
+// ---- the graph ------------------------------------------------------------------------------------------------------
 
-static struct ggml_tensor *norm(struct ggml_context *c, struct ggml_tensor *x, float eps, struct ggml_tensor *g, struct ggml_tensor *b) {
+static struct ggml_tensor *norm(struct ggml_context *c, struct ggml_tensor *x, float eps, struct ggml_tensor *g,
+                                struct ggml_tensor *b) {
     return ggml_add(c, ggml_mul(c, ggml_norm(c, x, eps), g), b);
 }
 
-static struct ggml_tensor *linear(struct ggml_context *c, struct ggml_tensor *w, struct ggml_tensor *b, struct ggml_tensor *x) {
+static struct ggml_tensor *linear(struct ggml_context *c, struct ggml_tensor *w, struct ggml_tensor *b,
+                                  struct ggml_tensor *x) {
     return ggml_add(c, ggml_mul_mat(c, w, x), b);
 }
 
 // Attention of n new tokens at n_past over all n_past + n positions. The new keys and values go to the cache first.
-static struct ggml_tensor *attention(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, int il, struct ggml_tensor *x, int n, int n_past) {
+static struct ggml_tensor *attention(const struct model *m, struct ggml_context *c, struct ggml_cgraph *gf, int il,
+                                     struct ggml_tensor *x, int n, int n_past) {
     const struct gpt2_hparams *hp = &m->file.hp;
     const struct gpt2_layer *l = &m->w.layers[il];
     const int64_t e = hp->n_embd, d = e / hp->n_head, n_kv = n_past + n;
@@ -107,7 +120,7 @@ static struct ggml_tensor *attention(const struct model *m, struct ggml_context 
     v = ggml_permute(c, ggml_view_3d(c, cv, d, hp->n_head, n_kv, (size_t) d * sizeof(float), row, layer), 1, 2, 0, 3);
     struct ggml_tensor *kq = ggml_scale(c, ggml_mul_mat(c, k, q), 1.0f / sqrtf((float) d));
     kq = ggml_soft_max(c, ggml_diag_mask_inf(c, kq, n_past));
-    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, v), kq);                          // [d, n, head]
+    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, v), kq);  // [d, n, head]
     x = ggml_cont_2d(c, ggml_permute(c, kqv, 0, 2, 1, 3), e, n);
     return linear(c, l->proj_w, l->proj_b, x);
 }
@@ -144,12 +157,14 @@ static const float *eval(struct model *m, const int32_t *ids, int n, int n_past)
         ggml_backend_tensor_set(ggml_graph_get_tensor(gf, "positions"), m->positions, 0, (size_t) n * sizeof(int32_t));
         ok = ggml_backend_sched_graph_compute(m->sched, gf) == GGML_STATUS_SUCCESS;
     }
-    if (ok) ggml_backend_tensor_get(ggml_graph_get_tensor(gf, "logits"), m->logits, 0, (size_t) m->file.hp.n_vocab * sizeof(float));
+    if (ok)
+        ggml_backend_tensor_get(ggml_graph_get_tensor(gf, "logits"), m->logits, 0,
+                                (size_t) m->file.hp.n_vocab * sizeof(float));
     if (!ok) fprintf(stderr, "a batch of %d tokens could not be computed\n", n);
     return ok ? m->logits : NULL;
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 static void unload(struct model *m) {
     ggml_backend_sched_free(m->sched);
@@ -179,7 +194,9 @@ static bool start(struct model *m, const struct options *o) {
     return m->backends[DEVICE] != NULL;
 }
 
-static int place_of_layer(const struct model *m, int il) { return il >= m->file.hp.n_layer - m->n_gpu_layers ? DEVICE : HOST; }
+static int place_of_layer(const struct model *m, int il) {
+    return il >= m->file.hp.n_layer - m->n_gpu_layers ? DEVICE : HOST;
+}
 
 // Where a weight goes follows from its name.
 static int place_of(const struct model *m, const char *name) {
@@ -216,10 +233,11 @@ static bool load(struct model *m, const struct options *o) {
     if (!gpt2_open(&m->file, o->model) || !start(m, o)) return false;
     const struct gpt2_hparams *hp = &m->file.hp;
     const bool apart = place_of(m, "lm_head") != place_of(m, "token_embd.weight");  // tied weights, needed in two places
-    m->weights = ggml_init((struct ggml_init_params) {(size_t) gpt2_n_tensors(&m->file) * ggml_tensor_overhead(), NULL, true});
+    m->weights =
+        ggml_init((struct ggml_init_params){(size_t) gpt2_n_tensors(&m->file) * ggml_tensor_overhead(), NULL, true});
     if (!m->weights || !gpt2_make_weights(&m->file, m->weights, apart, &m->w)) return false;
     if (!place_weights(m) || !gpt2_read_weights(&m->file, m->weights)) return false;
-    m->cache = ggml_init((struct ggml_init_params) {2 * ggml_tensor_overhead(), NULL, true});
+    m->cache = ggml_init((struct ggml_init_params){2 * ggml_tensor_overhead(), NULL, true});
     if (!m->cache) return false;
     const int64_t n_kv = (int64_t) hp->n_embd * hp->n_ctx * hp->n_layer;
     m->k = ggml_new_tensor_1d(m->cache, GGML_TYPE_F32, n_kv);
@@ -230,12 +248,13 @@ static bool load(struct model *m, const struct options *o) {
     m->positions = malloc((size_t) o->n_batch * sizeof(int32_t));
     if (!m->cache_buffer || !m->logits || !m->positions) return false;
     ggml_backend_buffer_clear(m->cache_buffer, 0);
-    printf("cache:   %8.2f MiB on %s\n", (double) ggml_backend_buffer_get_size(m->cache_buffer) / 1048576.0, ggml_backend_name(home));
+    printf("cache:   %8.2f MiB on %s\n", (double) ggml_backend_buffer_get_size(m->cache_buffer) / 1048576.0,
+           ggml_backend_name(home));
     return true;
 }
 
-// A batch of the largest size, so that threads and what the backends needs beside the plan are there before the first real one. What it
-// leaves at the end of the cache is written again before anything reads it.
+// A batch of the largest size, so that threads and what the backends needs beside the plan are there before the first real
+// one. What it leaves at the end of the cache is written again before anything reads it.
 static bool warm_up(struct model *m, int n) {
     int32_t *ids = calloc((size_t) n, sizeof(int32_t));
     const bool ok = ids && eval(m, ids, n, m->file.hp.n_ctx - n) != NULL;
@@ -246,24 +265,25 @@ static bool warm_up(struct model *m, int n) {
 static bool reserve(struct model *m, const struct options *o) {
     const struct gpt2_hparams *hp = &m->file.hp;
     const int n = o->n_batch < hp->n_ctx ? o->n_batch : hp->n_ctx;
-    ggml_backend_t order[N_PLACES];             // preferred first, the processor last
+    ggml_backend_t order[N_PLACES];  // preferred first, the processor last
     int n_backends = 0;
     if (m->backends[DEVICE]) order[n_backends++] = m->backends[DEVICE];
     order[n_backends++] = m->backends[HOST];
     m->sched = ggml_backend_sched_new(order, NULL, n_backends, GGML_DEFAULT_GRAPH_SIZE, false, false);
     const size_t headers = (size_t) (40 * hp->n_layer + 40) * ggml_tensor_overhead() + ggml_graph_overhead();
-    m->graphs = ggml_init((struct ggml_init_params) {headers, NULL, true});
+    m->graphs = ggml_init((struct ggml_init_params){headers, NULL, true});
     struct ggml_cgraph *gf = m->graphs && m->sched ? build(m, m->graphs, n, hp->n_ctx - n) : NULL;
     const bool ok = gf && ggml_backend_sched_reserve(m->sched, gf);
     if (!ok) return false;
     for (int i = 0; i < n_backends; i++) {
-        printf("compute: %8.2f MiB on %s\n", (double) ggml_backend_sched_get_buffer_size(m->sched, order[i]) / 1048576.0, ggml_backend_name(order[i]));
+        printf("compute: %8.2f MiB on %s\n", (double) ggml_backend_sched_get_buffer_size(m->sched, order[i]) / 1048576.0,
+               ggml_backend_name(order[i]));
     }
     printf("splits:  %d\n", ggml_backend_sched_get_n_splits(m->sched));
     return warm_up(m, n);
 }
 
-// ---- the loop -------------------------------------------------------------------------------------------------------------
+// ---- the loop -------------------------------------------------------------------------------------------------------
 
 static bool generate(struct model *m, const struct options *o) {
     int n;

@@ -1,5 +1,5 @@
-// What a device implements: the tables of functions behind ggml-backend.h, for devices inside this library and for those that
-// are loaded from a shared library at run time.
+// What a device implements: the tables of functions behind ggml-backend.h, for devices inside this library and for those
+// that are loaded from a shared library at run time.
 //
 // A device library exports one function, GGML_DEVICE_ENTRY, and is loaded with ggml_backend_load(path). It may use every
 // public function of this library. All structs here are filled in by the device, live as long as the device says below, and
@@ -29,36 +29,40 @@ struct ggml_buffer_type_iface {
     // A buffer of at least size bytes (size > 0); NULL with a sentence when there is no memory.
     ggml_backend_buffer_t (*alloc_buffer)(ggml_backend_buffer_type_t buft, size_t size);
     size_t (*get_alignment)(ggml_backend_buffer_type_t buft);
-    size_t (*get_max_size)(ggml_backend_buffer_type_t buft);    // optional: no limit
+    size_t (*get_max_size)(ggml_backend_buffer_type_t buft);  // optional: no limit
     // Bytes a tensor takes, padding of the device included. Optional: ggml_nbytes.
     size_t (*get_alloc_size)(ggml_backend_buffer_type_t buft, const struct ggml_tensor *tensor);
-    bool (*is_host)(ggml_backend_buffer_type_t buft);           // optional: false. true: the host may touch the bytes
+    bool (*is_host)(ggml_backend_buffer_type_t buft);  // optional: false. true: the host may touch the bytes
 };
 
 struct ggml_backend_buffer_type {
     const struct ggml_buffer_type_iface *iface;
-    ggml_backend_dev_t device;   // NULL only for host memory that belongs to no device
-    void *context;               // the device's own
+    ggml_backend_dev_t device;  // NULL only for host memory that belongs to no device
+    void *context;              // the device's own
 };
 
 struct ggml_buffer_iface {
-    void (*free_buffer)(ggml_backend_buffer_t buffer);          // optional; frees context, never the buffer struct itself
+    void (*free_buffer)(ggml_backend_buffer_t buffer);  // optional; frees context, never the buffer struct itself
     void *(*get_base)(ggml_backend_buffer_t buffer);
     // Called when a tensor (or a view) is placed in the buffer. Optional.
     enum ggml_status (*init_tensor)(ggml_backend_buffer_t buffer, struct ggml_tensor *tensor);
     // Blocking access from the host; offset and size are within ggml_nbytes(tensor).
-    void (*memset_tensor)(ggml_backend_buffer_t buffer, struct ggml_tensor *tensor, uint8_t value, size_t offset, size_t size);
-    void (*set_tensor)(ggml_backend_buffer_t buffer, struct ggml_tensor *tensor, const void *data, size_t offset, size_t size);
-    void (*get_tensor)(ggml_backend_buffer_t buffer, const struct ggml_tensor *tensor, void *data, size_t offset, size_t size);
+    void (*memset_tensor)(ggml_backend_buffer_t buffer, struct ggml_tensor *tensor, uint8_t value, size_t offset,
+                          size_t size);
+    void (*set_tensor)(ggml_backend_buffer_t buffer, struct ggml_tensor *tensor, const void *data, size_t offset,
+                       size_t size);
+    void (*get_tensor)(ggml_backend_buffer_t buffer, const struct ggml_tensor *tensor, void *data, size_t offset,
+                       size_t size);
     // n_copies runs of size bytes, stride apart. Optional: one call of set_tensor / get_tensor per run.
-    void (*set_tensor_2d)(ggml_backend_buffer_t buffer, struct ggml_tensor *tensor, const void *data, size_t offset, size_t size,
-                          size_t n_copies, size_t stride_tensor, size_t stride_data);
-    void (*get_tensor_2d)(ggml_backend_buffer_t buffer, const struct ggml_tensor *tensor, void *data, size_t offset, size_t size,
-                          size_t n_copies, size_t stride_tensor, size_t stride_data);
-    // Copy src (in any buffer) to dst (in this one), blocking. False: cannot do it directly, the library stages it. Optional.
+    void (*set_tensor_2d)(ggml_backend_buffer_t buffer, struct ggml_tensor *tensor, const void *data, size_t offset,
+                          size_t size, size_t n_copies, size_t stride_tensor, size_t stride_data);
+    void (*get_tensor_2d)(ggml_backend_buffer_t buffer, const struct ggml_tensor *tensor, void *data, size_t offset,
+                          size_t size, size_t n_copies, size_t stride_tensor, size_t stride_data);
+    // Copy src (in any buffer) to dst (in this one), blocking. False: cannot do it directly, the library stages it.
+    // Optional.
     bool (*cpy_tensor)(ggml_backend_buffer_t buffer, const struct ggml_tensor *src, struct ggml_tensor *dst);
     void (*clear)(ggml_backend_buffer_t buffer, uint8_t value);
-    void (*reset)(ggml_backend_buffer_t buffer);                // forget what init_tensor made. Optional
+    void (*reset)(ggml_backend_buffer_t buffer);  // forget what init_tensor made. Optional
 };
 
 struct ggml_backend_buffer {
@@ -74,8 +78,10 @@ struct ggml_backend_buffer {
 GGML_API ggml_backend_buffer_t ggml_device_buffer_new(ggml_backend_buffer_type_t buft, const struct ggml_buffer_iface *iface,
                                                       void *context, size_t size);
 
-// Several buffers behind one handle, for whole contexts that exceed one buffer's maximum size: freed, cleared and marked together.
-// Owner: takes over the buffers (not the array), also when it fails (NULL with a sentence; they are freed then). n_buffers > 0.
+// Several buffers behind one handle, for whole contexts that exceed one buffer's maximum size: freed, cleared and marked
+// together.
+// Owner: takes over the buffers (not the array), also when it fails (NULL with a sentence; they are freed then). n_buffers
+// > 0.
 GGML_API ggml_backend_buffer_t ggml_device_multi_buffer_new(ggml_backend_buffer_t *buffers, size_t n_buffers);
 
 // ---- backends: streams of work on a device -----------------------------------------------------------------------
@@ -86,14 +92,16 @@ enum ggml_compute_flag {
 
 struct ggml_stream_iface {
     const char *(*get_name)(ggml_backend_t backend);
-    void (*free)(ggml_backend_t backend);                       // waits for work under way; frees the struct too
+    void (*free)(ggml_backend_t backend);  // waits for work under way; frees the struct too
     // Asynchronous access, in the order of the stream. Optional: the blocking functions of the buffer, after synchronize.
-    void (*set_tensor_async)(ggml_backend_t backend, struct ggml_tensor *tensor, const void *data, size_t offset, size_t size);
-    void (*get_tensor_async)(ggml_backend_t backend, const struct ggml_tensor *tensor, void *data, size_t offset, size_t size);
+    void (*set_tensor_async)(ggml_backend_t backend, struct ggml_tensor *tensor, const void *data, size_t offset,
+                             size_t size);
+    void (*get_tensor_async)(ggml_backend_t backend, const struct ggml_tensor *tensor, void *data, size_t offset,
+                             size_t size);
     // Called on the destination's stream, ordered after everything queued so far on both streams. False: cannot. Optional.
     bool (*cpy_tensor_async)(ggml_backend_t backend_src, ggml_backend_t backend_dst, const struct ggml_tensor *src,
                              struct ggml_tensor *dst);
-    void (*synchronize)(ggml_backend_t backend);                // optional for streams that compute at once
+    void (*synchronize)(ggml_backend_t backend);  // optional for streams that compute at once
     // A prepared graph. Optional: plans then remember the graph and compute it with graph_compute.
     ggml_backend_graph_plan_t (*graph_plan_create)(ggml_backend_t backend, struct ggml_cgraph *graph);
     void (*graph_plan_free)(ggml_backend_t backend, ggml_backend_graph_plan_t plan);
@@ -105,7 +113,7 @@ struct ggml_stream_iface {
     enum ggml_status (*status)(ggml_backend_t backend);
     // Get whatever memory graph_compute will need for this graph, so that computing allocates nothing. Optional.
     bool (*graph_reserve)(ggml_backend_t backend, struct ggml_cgraph *graph);
-    size_t (*work_size)(ggml_backend_t backend);                // bytes that graph_reserve holds. Optional: 0
+    size_t (*work_size)(ggml_backend_t backend);                               // bytes that graph_reserve holds. Optional: 0
     void (*event_record)(ggml_backend_t backend, ggml_backend_event_t event);  // both optional, together
     void (*event_wait)(ggml_backend_t backend, ggml_backend_event_t event);
 };
@@ -114,7 +122,7 @@ struct ggml_backend {
     const struct ggml_stream_iface *iface;
     ggml_backend_dev_t device;
     void *context;
-    ggml_guid_t guid;            // one per kind of backend
+    ggml_guid_t guid;  // one per kind of backend
 };
 
 struct ggml_backend_event {
@@ -147,8 +155,6 @@ struct ggml_device_iface {
     // True when this device's kernel for op may write its result over source i_src, beyond the operations for which every
     // device must allow it (see ops/op.h, OP_INPLACE). Optional: no.
     bool (*may_overwrite)(ggml_backend_dev_t dev, const struct ggml_tensor *op, int i_src);
-    // How many nodes from node i on the device computes as one, so that only the last one's result needs memory. Optional: 1.
-    int (*fuse)(ggml_backend_dev_t dev, const struct ggml_cgraph *graph, int i);
 };
 
 struct ggml_backend_device {
@@ -166,7 +172,7 @@ struct ggml_reg_iface {
 };
 
 struct ggml_backend_reg {
-    int api_version;             // GGML_DEVICE_API_VERSION
+    int api_version;  // GGML_DEVICE_API_VERSION
     const struct ggml_reg_iface *iface;
     void *context;
 };

@@ -9,28 +9,28 @@ extern "C" {
 
 // One tensor that the plan gives memory to (views have none of their own).
 struct ggml_plan_tensor {
-    const char *op;             // name of the operation that writes it, "NONE" for inputs; static
+    const char *op;  // name of the operation that writes it, "NONE" for inputs; static
     char name[GGML_MAX_NAME];
     enum ggml_type type;
     int64_t ne[4];
-    int buffer;                 // index of the buffer (backend) it lies in
-    size_t bytes;               // padded to the buffer type's alignment
-    size_t offset;              // in its buffer, or its chunk of it
-    int chunk;                  // which piece, where a buffer type's maximum size splits the plan
-    int first, last;            // steps: 0 before the graph runs, i + 1 while node i runs, n_nodes + 1 after it
-    int over;                   // index of the tensor whose memory it takes over (same offset), or -1
-    bool at_peak;               // live at the step of its buffer that makes the bound
+    int buffer;       // index of the buffer (backend) it lies in
+    size_t bytes;     // padded to the buffer type's alignment
+    size_t offset;    // in its buffer, or its chunk of it
+    int chunk;        // which piece, where a buffer type's maximum size splits the plan
+    int first, last;  // steps: 0 before the graph runs, i + 1 while node i runs, n_nodes + 1 after it
+    int over;         // index of the tensor whose memory it takes over (same offset), or -1
+    bool at_peak;     // live at the step of its buffer that makes the bound
     bool input, output;
 };
 
 struct ggml_plan_buffer {
-    const char *name;           // of the buffer type; static
-    size_t peak;                // bytes the plan uses
-    size_t bound;               // the most bytes live at once, with what this device allows to be overwritten: peak >= bound
-    size_t lb1;                 // the same with the operations that every device lets overwrite a source
-    size_t lb2;                 // the same with all that Lamina's kernels allow
-    size_t best_fit;            // what placing in order of execution would use (operations of lb1 in place)
-    int peak_step;              // a step at which `bound` bytes are live
+    const char *name;  // of the buffer type; static
+    size_t peak;       // bytes the plan uses
+    size_t bound;      // the most bytes live at once, with what this device allows to be overwritten: peak >= bound
+    size_t lb1;        // the same with the operations that every device lets overwrite a source
+    size_t lb2;        // the same with all that Lamina's kernels allow
+    size_t best_fit;   // what placing in order of execution would use (operations of lb1 in place)
+    int peak_step;     // a step at which `bound` bytes are live
     int n_chunks;
 };
 
@@ -38,15 +38,16 @@ struct ggml_plan_report {
     int n_tensors, n_buffers, n_nodes;
     struct ggml_plan_tensor *tensors;
     struct ggml_plan_buffer *buffers;
-    int64_t plan_us;            // time of the planning alone: reading the graph and placing
-    int tries;                  // placements it took
+    int64_t plan_us;  // time of the planning alone: reading the graph and placing
+    int tries;        // placements it took
 };
 
-// Plans graph for buffers of those types, as ggml_gallocr_reserve_n would; nothing is allocated on them and the graph is not changed.
+// Plans graph for buffers of those types, as ggml_gallocr_reserve_n would; nothing is allocated on them and the graph is
+// not changed.
 // node_ids [n_nodes], leaf_ids [n_leafs]: buffer of each, NULL: the first. The graph's tensors must not be placed yet.
 // Owner: caller, ggml_plan_report_free. Errors: NULL, sentence recorded.
-GGML_API struct ggml_plan_report *ggml_plan_report_new(struct ggml_cgraph *graph, ggml_backend_buffer_type_t *bufts, int n_bufts,
-                                                       const int *node_ids, const int *leaf_ids);
+GGML_API struct ggml_plan_report *ggml_plan_report_new(struct ggml_cgraph *graph, ggml_backend_buffer_type_t *bufts,
+                                                       int n_bufts, const int *node_ids, const int *leaf_ids);
 // The same for a scheduler's buffers, its assignment of nodes and its copies between devices. Resets the scheduler.
 GGML_API struct ggml_plan_report *ggml_backend_sched_plan_report(ggml_backend_sched_t sched, struct ggml_cgraph *graph);
 GGML_API void ggml_plan_report_free(struct ggml_plan_report *report);

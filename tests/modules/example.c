@@ -1,5 +1,5 @@
-// The smallest device library: one device in host memory that hands graphs to the processor. It sees the public headers alone, as a
-// device outside this repository would; test_load.c loads it.
+// The smallest device library: one device in host memory that hands graphs to the processor. It sees the public headers
+// alone, as a device outside this repository would; test_load.c loads it.
 #include "ggml-cpu.h"
 #include "ggml/device.h"
 
@@ -37,17 +37,25 @@ static void props(ggml_backend_dev_t d, struct ggml_backend_dev_props *p) {
 static ggml_backend_t init(ggml_backend_dev_t d, const char *params) {
     (void) params;
     ggml_backend_t b = malloc(sizeof(*b));
-    if (b) *b = (struct ggml_backend) {&stream, d, ggml_backend_cpu_init(), &guid};
+    if (b) *b = (struct ggml_backend){&stream, d, ggml_backend_cpu_init(), &guid};
     return b;
 }
 
 static ggml_backend_buffer_type_t buffer_type(ggml_backend_dev_t d) { return (void) d, ggml_backend_cpu_buffer_type(); }
 static bool supports_op(ggml_backend_dev_t d, const struct ggml_tensor *op) { return (void) d, op->op != GGML_OP_CUSTOM; }
-static bool supports_buft(ggml_backend_dev_t d, ggml_backend_buffer_type_t t) { return (void) d, ggml_backend_buft_is_host(t); }
+static bool supports_buft(ggml_backend_dev_t d, ggml_backend_buffer_type_t t) {
+    return (void) d, ggml_backend_buft_is_host(t);
+}
 
-static const struct ggml_device_iface device_iface = {
-    .get_name = name, .get_description = description, .get_memory = memory, .get_type = type, .get_props = props, .init_backend = init,
-    .get_buffer_type = buffer_type, .supports_op = supports_op, .supports_buft = supports_buft};
+static const struct ggml_device_iface device_iface = {.get_name = name,
+                                                      .get_description = description,
+                                                      .get_memory = memory,
+                                                      .get_type = type,
+                                                      .get_props = props,
+                                                      .init_backend = init,
+                                                      .get_buffer_type = buffer_type,
+                                                      .supports_op = supports_op,
+                                                      .supports_buft = supports_buft};
 
 static const char *reg_name(ggml_backend_reg_t r) { return (void) r, "EXAMPLE"; }
 static size_t count(ggml_backend_reg_t r) { return (void) r, 1; }

@@ -1,5 +1,6 @@
-// To be preloaded into a program: makes its FAIL_AT-th allocation fail (counted from the start of main) and writes at its end how many
-// allocations there were and how many blocks are left, as "allocations N left M" to the file named by FAIL_REPORT.
+// To be preloaded into a program: makes its FAIL_AT-th allocation fail (counted from the start of main) and writes at its
+// end how many allocations there were and how many blocks are left, as "allocations N left M" to the file named by
+// FAIL_REPORT.
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -19,9 +19,9 @@
 #define ALLOC_COUNTED 1
 #endif
 
-static _Atomic int64_t alloc_n;          // allocations since alloc_start
-static _Atomic int64_t alloc_fail_at;    // the one that fails, counted from 1; 0: none
-static _Atomic int64_t alloc_live;       // blocks allocated and not freed since the process began
+static _Atomic int64_t alloc_n;        // allocations since alloc_start
+static _Atomic int64_t alloc_fail_at;  // the one that fails, counted from 1; 0: none
+static _Atomic int64_t alloc_live;     // blocks allocated and not freed since the process began
 
 static inline void alloc_start(int64_t fail_at) {
     alloc_n = 0;

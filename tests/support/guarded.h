@@ -12,8 +12,8 @@ struct guarded {
     struct ggml_backend_buffer_type type;
     size_t max_size, align;
     int n_alive, n_made;
-    bool broken;            // a guard was found overwritten when its buffer was freed
-    bool refuse;            // allocation fails
+    bool broken;  // a guard was found overwritten when its buffer was freed
+    bool refuse;  // allocation fails
 };
 
 static const char *guarded_name(ggml_backend_buffer_type_t t) { return (void) t, "GUARDED"; }
@@ -55,9 +55,12 @@ static void guarded_get(ggml_backend_buffer_t b, const struct ggml_tensor *t, vo
 
 static void guarded_clear(ggml_backend_buffer_t b, uint8_t v) { memset(guarded_base(b), v, b->size); }
 
-static const struct ggml_buffer_iface guarded_buffer = {
-    .free_buffer = guarded_free, .get_base = guarded_base, .memset_tensor = guarded_memset, .set_tensor = guarded_set,
-    .get_tensor = guarded_get, .clear = guarded_clear};
+static const struct ggml_buffer_iface guarded_buffer = {.free_buffer = guarded_free,
+                                                        .get_base = guarded_base,
+                                                        .memset_tensor = guarded_memset,
+                                                        .set_tensor = guarded_set,
+                                                        .get_tensor = guarded_get,
+                                                        .clear = guarded_clear};
 
 static ggml_backend_buffer_t guarded_alloc(ggml_backend_buffer_type_t t, size_t size) {
     struct guarded *g = t->context;
@@ -75,12 +78,14 @@ static ggml_backend_buffer_t guarded_alloc(ggml_backend_buffer_type_t t, size_t 
     return b;
 }
 
-static const struct ggml_buffer_type_iface guarded_iface = {
-    .get_name = guarded_name, .alloc_buffer = guarded_alloc, .get_alignment = guarded_align, .get_max_size = guarded_max,
-    .is_host = guarded_host};
+static const struct ggml_buffer_type_iface guarded_iface = {.get_name = guarded_name,
+                                                            .alloc_buffer = guarded_alloc,
+                                                            .get_alignment = guarded_align,
+                                                            .get_max_size = guarded_max,
+                                                            .is_host = guarded_host};
 
 // device: whose kernels will use it (what may be overwritten depends on them); NULL: only what every device allows.
 static inline ggml_backend_buffer_type_t guarded_make(struct guarded *g, size_t max_size, ggml_backend_dev_t device) {
-    *g = (struct guarded) {.type = {&guarded_iface, device, g}, .max_size = max_size, .align = 32};
+    *g = (struct guarded){.type = {&guarded_iface, device, g}, .max_size = max_size, .align = 32};
     return &g->type;
 }

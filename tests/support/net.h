@@ -28,9 +28,7 @@ static inline void net_fill(struct ggml_tensor *t, uint64_t seed) {
     free(x);
 }
 
-static inline struct ggml_context *net_context(void) {
-    return ggml_init((struct ggml_init_params) {4 << 20, NULL, true});
-}
+static inline struct ggml_context *net_context(void) { return ggml_init((struct ggml_init_params){4 << 20, NULL, true}); }
 
 // A llama-like network without a cache: n_layer layers of attention over the batch itself and a gated feed-forward part.
 struct net {
@@ -38,7 +36,7 @@ struct net {
     struct ggml_cgraph *graph;
     struct ggml_tensor *x, *pos, *mask, *out;
     int n_layer, n_embd, n_head, n_ff, n_token;
-    struct ggml_tensor *w[8][8];   // per layer: norm, q, k, v, o, norm, gate/up, down (up in the next array)
+    struct ggml_tensor *w[8][8];  // per layer: norm, q, k, v, o, norm, gate/up, down (up in the next array)
     struct ggml_tensor *up[8], *head;
 };
 
@@ -119,7 +117,8 @@ static inline void net_set_inputs(struct net *n, uint64_t seed) {
 
 static inline void net_fill_weights(struct net *n) {
     uint64_t seed = 1;
-    for (struct ggml_tensor *t = ggml_get_first_tensor(n->weights); t; t = ggml_get_next_tensor(n->weights, t)) net_fill(t, seed++);
+    for (struct ggml_tensor *t = ggml_get_first_tensor(n->weights); t; t = ggml_get_next_tensor(n->weights, t))
+        net_fill(t, seed++);
 }
 
 static inline float *net_values(const struct ggml_tensor *t) {

@@ -1,5 +1,5 @@
-// Placement in the order of execution: each item goes to the smallest free gap that holds it at the moment it is written, or else
-// to the end. It is here to be compared with; nothing is planned with it.
+// Placement in the order of execution: each item goes to the smallest free gap that holds it at the moment it is written,
+// or else to the end. It is here to be compared with; nothing is planned with it.
 #include "alloc/plan.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ struct gap {
 };
 
 struct heap {
-    struct gap *gaps;    // ascending by offset, never adjacent; the last one is endless
+    struct gap *gaps;  // ascending by offset, never adjacent; the last one is endless
     int n;
 };
 
@@ -48,7 +48,7 @@ static void give_back(struct heap *h, size_t offset, size_t bytes) {
         h->gaps[k].bytes += bytes;
     } else {
         for (int j = h->n++; j > k; j--) h->gaps[j] = h->gaps[j - 1];
-        h->gaps[k] = (struct gap) {offset, bytes};
+        h->gaps[k] = (struct gap){offset, bytes};
     }
 }
 
@@ -60,15 +60,18 @@ enum err plan_best_fit(struct plan_item *items, int n, struct plan_result *resul
         free(alive);
         return err_set(ERR_NOMEM, "memory plan: no memory for %d tensors", n);
     }
-    h.gaps[0] = (struct gap) {0, SIZE_MAX / 2};
-    *result = (struct plan_result) {.tries = 1};
+    h.gaps[0] = (struct gap){0, SIZE_MAX / 2};
+    *result = (struct plan_result){.tries = 1};
     for (int i = 0; i < n; i++) {
         struct plan_item *it = &items[i];
         int kept = 0;
-        for (int k = 0; k < n_alive; k++) {  // what is no longer read; a block that is taken over lives on under its new name
+        for (int k = 0; k < n_alive;
+             k++) {  // what is no longer read; a block that is taken over lives on under its new name
             const struct plan_item *o = &items[alive[k]];
-            if (o->last >= it->first) alive[kept++] = alive[k];
-            else if (o->bytes) give_back(&h, o->offset, o->bytes);
+            if (o->last >= it->first)
+                alive[kept++] = alive[k];
+            else if (o->bytes)
+                give_back(&h, o->offset, o->bytes);
         }
         n_alive = kept;
         it->over = it->take[0] >= 0 ? it->take[0] : it->take[1];

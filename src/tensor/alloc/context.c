@@ -9,7 +9,8 @@
 
 static bool needs_memory(const struct ggml_tensor *t) { return !t->data && !t->view_src; }
 
-// Bytes of the run of tensors that starts at *t and fits one buffer; moves *t past it. SIZE_MAX when a tensor alone exceeds it.
+// Bytes of the run of tensors that starts at *t and fits one buffer; moves *t past it. SIZE_MAX when a tensor alone exceeds
+// it.
 static size_t next_run(struct ggml_context *ctx, struct ggml_tensor **t, ggml_backend_buffer_type_t buft) {
     const size_t align = ggml_backend_buft_get_alignment(buft), max = ggml_backend_buft_get_max_size(buft);
     size_t bytes = 0;
@@ -57,8 +58,8 @@ static enum err push(struct runs *r, ggml_backend_buffer_t b) {
 }
 
 // Places the tensors of [first, end) that need it into a new buffer of `bytes`.
-static enum err fill(struct ggml_context *ctx, struct ggml_tensor *first, struct ggml_tensor *end, ggml_backend_buffer_type_t buft,
-                     size_t bytes, struct runs *r) {
+static enum err fill(struct ggml_context *ctx, struct ggml_tensor *first, struct ggml_tensor *end,
+                     ggml_backend_buffer_type_t buft, size_t bytes, struct runs *r) {
     const ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(buft, bytes);
     if (!buffer) return ERR_NOMEM;
     const enum err e = push(r, buffer);
@@ -103,7 +104,8 @@ static enum err place(struct ggml_context *ctx, ggml_backend_buffer_type_t buft,
     return ERR_OK;
 }
 
-struct ggml_backend_buffer *ggml_backend_alloc_ctx_tensors_from_buft(struct ggml_context *ctx, ggml_backend_buffer_type_t buft) {
+struct ggml_backend_buffer *ggml_backend_alloc_ctx_tensors_from_buft(struct ggml_context *ctx,
+                                                                     ggml_backend_buffer_type_t buft) {
     if (!ctx || !buft) {
         (void) err_set(ERR_INVALID, "ggml_backend_alloc_ctx_tensors: no %s", ctx ? "buffer type" : "context");
         return NULL;

@@ -1,9 +1,9 @@
-// Recognising a graph that fits the plan, and giving its tensors their addresses on the way: one walk without a hash, since what was
-// read when the plan was made says which slot every tensor must be.
+// Recognising a graph that fits the plan, and giving its tensors their addresses on the way: one walk without a hash, since
+// what was read when the plan was made says which slot every tensor must be.
 //
-// A graph fits when it has as many nodes and leafs as the one that was planned and nothing in it is larger than its slot; beyond
-// that the same operations must read the same slots, so that lifetimes are those that were planned. Where it turns out not to
-// fit, the tensors placed so far lie in the allocator's own memory, which it moves when it plans anew.
+// A graph fits when it has as many nodes and leafs as the one that was planned and nothing in it is larger than its slot;
+// beyond that the same operations must read the same slots, so that lifetimes are those that were planned. Where it turns
+// out not to fit, the tensors placed so far lie in the allocator's own memory, which it moves when it plans anew.
 #include "alloc/gallocr.h"
 
 static bool init_tensor(struct ggml_tensor *t) {
@@ -30,7 +30,8 @@ static enum fit enter_slot(struct ggml_gallocr *g, struct ggml_tensor *root, str
     return init_tensor(root) ? FIT_YES : FIT_ERROR;
 }
 
-static inline __attribute__((always_inline)) enum fit fit_slot(struct ggml_gallocr *g, struct ggml_tensor *t, int32_t index) {
+static inline __attribute__((always_inline)) enum fit fit_slot(struct ggml_gallocr *g, struct ggml_tensor *t,
+                                                               int32_t index) {
     struct ggml_tensor *root = gallocr_root(t);
     if (index < 0) return root->data && !owns(g, root->buffer) ? FIT_YES : FIT_NO;
     struct slot *s = &g->layout.slots[index];
@@ -61,7 +62,8 @@ static bool still_takes(const struct ggml_gallocr *g, const struct ggml_tensor *
     return gallocr_may_take(t, ref->takes, g->pools[g->layout.slots[ref->slot].pool].buft, &wide);
 }
 
-// Sources, in the order of the plan; none more and none less. A node that only makes a view reads nothing: its root says it all.
+// Sources, in the order of the plan; none more and none less. A node that only makes a view reads nothing: its root says it
+// all.
 static inline enum fit fit_sources(struct ggml_gallocr *g, struct ggml_tensor *t, const struct node_ref *ref) {
     const int32_t *slots = g->layout.src_slots + ref->first_src;
     int j = 0;

@@ -1,5 +1,6 @@
-// The graph allocator: pools of buffers, reserving and allocating. Meaning of the calls as in ggml: reserve plans for the largest
-// graph; alloc_graph gives addresses when the graph fits that plan, and re-reserves by itself only with a single buffer.
+// The graph allocator: pools of buffers, reserving and allocating. Meaning of the calls as in ggml: reserve plans for the
+// largest graph; alloc_graph gives addresses when the graph fits that plan, and re-reserves by itself only with a single
+// buffer.
 #include "alloc/gallocr.h"
 #include "ggml/device.h"
 
@@ -67,7 +68,8 @@ void ggml_gallocr_free(ggml_gallocr_t g) {
 // ---- placing --------------------------------------------------------------------------------------------------------
 
 // The plan in one piece if the pool's buffers may be that large, or else in chunks of the largest size.
-static enum err solve(struct ggml_gallocr *g, struct pool *p, struct plan_item *items, int n, int effort, size_t *chunk_bytes) {
+static enum err solve(struct ggml_gallocr *g, struct pool *p, struct plan_item *items, int n, int effort,
+                      size_t *chunk_bytes) {
     const size_t max = ggml_backend_buft_get_max_size(p->buft) & ~(ggml_backend_buft_get_alignment(p->buft) - 1);
     struct plan_result r;
     *chunk_bytes = SIZE_MAX;
@@ -251,7 +253,9 @@ bool ggml_gallocr_reserve_n(ggml_gallocr_t g, struct ggml_cgraph *graph, const i
     return plan(g, graph, node_ids, leaf_ids) == ERR_OK && back(g) == ERR_OK;
 }
 
-bool ggml_gallocr_reserve(ggml_gallocr_t g, struct ggml_cgraph *graph) { return ggml_gallocr_reserve_n(g, graph, NULL, NULL); }
+bool ggml_gallocr_reserve(ggml_gallocr_t g, struct ggml_cgraph *graph) {
+    return ggml_gallocr_reserve_n(g, graph, NULL, NULL);
+}
 
 static size_t plan_bytes(const struct ggml_gallocr *g, int id) {
     const struct pool *p = &g->pools[g->pool_of_id[id]];
@@ -268,7 +272,8 @@ static bool counted_before(const struct ggml_gallocr *g, int id) {
     return false;
 }
 
-void ggml_gallocr_reserve_n_size(ggml_gallocr_t g, struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids, size_t *sizes) {
+void ggml_gallocr_reserve_n_size(ggml_gallocr_t g, struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids,
+                                 size_t *sizes) {
     if (!usable(g, graph, "ggml_gallocr_reserve_n_size") || !sizes) return;
     const bool ok = plan(g, graph, node_ids, leaf_ids) == ERR_OK;
     for (int i = 0; i < g->n_ids; i++) sizes[i] = ok && !counted_before(g, i) ? plan_bytes(g, i) : 0;
@@ -297,7 +302,8 @@ static bool replan(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
         for (int p = 0; p < g->n_pools; p++) fits = fits && pool_is_backed(&g->pools[p]);
         if (fits && back(g) == ERR_OK) return true;
     }
-    (void) err_set(ERR_INVALID, "the graph of %d nodes does not fit what was reserved: reserve again with ggml_gallocr_reserve_n",
+    (void) err_set(ERR_INVALID,
+                   "the graph of %d nodes does not fit what was reserved: reserve again with ggml_gallocr_reserve_n",
                    graph->n_nodes);
     return false;
 }
@@ -314,7 +320,8 @@ size_t gallocr_overhead(const struct ggml_gallocr *g) {
     const struct layout *l = &g->layout;
     return sizeof(*g) + (size_t) g->n_ids * sizeof(*g->pools) + (size_t) l->node_room * sizeof(*l->nodes) +
            (size_t) l->leaf_room * sizeof(*l->leafs) + (size_t) l->ref_room * sizeof(*l->src_slots) +
-           (size_t) l->slot_room * (sizeof(*l->slots) + sizeof(*l->items)) + g->map.size * (sizeof(*g->map.keys) + sizeof(*g->map.values)) +
+           (size_t) l->slot_room * (sizeof(*l->slots) + sizeof(*l->items)) +
+           g->map.size * (sizeof(*g->map.keys) + sizeof(*g->map.values)) +
            (size_t) g->map.entry_room * (sizeof(*g->map.entry_slot) + sizeof(*g->map.entry_read)) +
            (size_t) g->pool_room * (sizeof(*g->pool_items) + sizeof(*g->pool_index)) + g->scratch.bytes +
            g->scratch.edge_room * 2 * sizeof(uint32_t);

@@ -17,19 +17,19 @@ struct slot {
     void *address;             // once the buffers exist
     ggml_backend_buffer_t buffer;
     int16_t pool, chunk;
-    bool output, input;        // as flagged when it was planned
-    bool pinned;               // the result of an earlier graph, to be read where it is
+    bool output, input;  // as flagged when it was planned
+    bool pinned;         // the result of an earlier graph, to be read where it is
 };
 
 // What is remembered of a node, to recognise a graph of the same shape.
 struct node_ref {
-    int32_t slot;              // of the node's root, or REF_EXTERNAL
-    int32_t first_src;         // index into src_slots
+    int32_t slot;       // of the node's root, or REF_EXTERNAL
+    int32_t first_src;  // index into src_slots
     int16_t n_src;
     int16_t buffer_id;
     uint16_t op;
-    int16_t takes;             // source whose memory the node took over, or -1
-    bool is_view;              // nothing runs
+    int16_t takes;  // source whose memory the node took over, or -1
+    bool is_view;   // nothing runs
 };
 
 struct leaf_ref {
@@ -39,7 +39,7 @@ struct leaf_ref {
 
 struct chunk {
     ggml_backend_buffer_t buffer;
-    size_t need;               // bytes the current plan uses
+    size_t need;  // bytes the current plan uses
 };
 
 // Buffer types that are equal share one pool.
@@ -47,7 +47,7 @@ struct pool {
     ggml_backend_buffer_type_t buft;
     struct chunk chunks[MAX_CHUNKS];
     int n_chunks;
-    size_t bound, peak;        // of the current plan
+    size_t bound, peak;  // of the current plan
 };
 
 // Everything the allocator reads off a graph.
@@ -56,19 +56,19 @@ struct layout {
     int node_room, leaf_room, slot_room, ref_room;
     struct node_ref *nodes;
     struct leaf_ref *leafs;
-    int32_t *src_slots;        // slots of the nodes' sources, nodes in order
+    int32_t *src_slots;  // slots of the nodes' sources, nodes in order
     struct slot *slots;
-    struct plan_item *items;   // of the slots
-    bool planned, backed;      // offsets are there; buffers are too
+    struct plan_item *items;  // of the slots
+    bool planned, backed;     // offsets are there; buffers are too
 };
 
 // Scratch for reading a graph: every tensor met, by address.
 struct tensor_map {
     const struct ggml_tensor **keys;
-    int32_t *values;           // entry number
-    size_t size;               // a power of two
+    int32_t *values;  // entry number
+    size_t size;      // a power of two
     int32_t *entry_slot;
-    bool *entry_read;          // some node reads it
+    bool *entry_read;  // some node reads it
     int n_entries, entry_room;
 };
 
@@ -83,30 +83,33 @@ struct ggml_gallocr {
     struct plan_item *pool_items;  // items of one pool, when there are several
     int32_t *pool_index;
     int pool_room;
-    int tries;                     // placements that the last plan took
+    int tries;  // placements that the last plan took
 };
 
 // Reads graph into g->layout and g->map: slots, lifetimes, what may take over what.
-MUST_USE enum err gallocr_read(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids);
+MUST_USE enum err gallocr_read(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids,
+                               const int *leaf_ids);
 // Places the slots: offsets, chunks and their needs.
 MUST_USE enum err gallocr_place(struct ggml_gallocr *g, int effort);
-// FIT_YES: the graph has the shape that was planned and nothing in it is larger than its slot; its tensors have their addresses. First
-// the leafs, then the nodes. FIT_ERROR: a device refused a tensor. ids: as for reserve_n; NULL: whatever was planned.
+// FIT_YES: the graph has the shape that was planned and nothing in it is larger than its slot; its tensors have their
+// addresses. First the leafs, then the nodes. FIT_ERROR: a device refused a tensor. ids: as for reserve_n; NULL: whatever
+// was planned.
 enum fit { FIT_NO, FIT_YES, FIT_ERROR };
 enum fit gallocr_fit_leafs(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *leaf_ids);
 enum fit gallocr_fit_nodes(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids);
 
-// Whether a tensor's memory is the allocator's own: left from an earlier graph or plan, and its to give again. A pool keeps its buffer
-// handles when it grows, so that this holds for addresses that are out of date, too.
+// Whether a tensor's memory is the allocator's own: left from an earlier graph or plan, and its to give again. A pool keeps
+// its buffer handles when it grows, so that this holds for addresses that are out of date, too.
 bool gallocr_owns(const struct ggml_gallocr *g, ggml_backend_buffer_t buffer);
 
-// Whether node's result may be written over its source i_src: the operation and the device allow it and every element has the
-// same offset in both. *wide: only Lamina's kernels allow it (the set of bound LB2), not every device.
+// Whether node's result may be written over its source i_src: the operation and the device allow it and every element has
+// the same offset in both. *wide: only Lamina's kernels allow it (the set of bound LB2), not every device.
 bool gallocr_may_take(const struct ggml_tensor *node, int i_src, ggml_backend_buffer_type_t buft, bool *wide);
 
 // Bytes that a tensor takes in a buffer type. Nearly all are packed and need no more than their last stride.
 static inline size_t gallocr_bytes(ggml_backend_buffer_type_t buft, const struct ggml_tensor *t) {
-    if (!buft->iface->get_alloc_size && t->ne[0] > 0 && t->nb[2] == t->nb[1] * (size_t) t->ne[1] && t->nb[3] == t->nb[2] * (size_t) t->ne[2]) {
+    if (!buft->iface->get_alloc_size && t->ne[0] > 0 && t->nb[2] == t->nb[1] * (size_t) t->ne[1] &&
+        t->nb[3] == t->nb[2] * (size_t) t->ne[2]) {
         return t->nb[3] * (size_t) t->ne[3];
     }
     return ggml_backend_buft_get_alloc_size(buft, t);

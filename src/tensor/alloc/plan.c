@@ -11,13 +11,13 @@ enum { N_ORDERS = 5, N_CHOICES = 3, FEW_REPAIRS = 2, MANY_REPAIRS = 40, FEW_NEIG
 struct block {
     size_t bytes, offset;
     int32_t first, last;
-    uint32_t edges;      // head of the list of neighbours, by edge index
+    uint32_t edges;  // head of the list of neighbours, by edge index
     uint32_t n_edges;
     bool fixed;
 };
 
 struct key {
-    uint64_t value;      // ascending
+    uint64_t value;  // ascending
     uint32_t block;
 };
 
@@ -29,14 +29,14 @@ struct packer {
     size_t max_chunk;
     struct block *blocks;
     uint32_t n_blocks, n_edges;
-    uint32_t *active;    // blocks alive at the sweep's step
+    uint32_t *active;  // blocks alive at the sweep's step
     uint32_t *order, *moved;
-    uint32_t *by_offset; // placed blocks, ascending by offset
+    uint32_t *by_offset;  // placed blocks, ascending by offset
     uint32_t n_placed;
-    uint32_t *near;      // placed neighbours of the block at hand
+    uint32_t *near;  // placed neighbours of the block at hand
     struct key *keys, *spare;
-    size_t *live;        // bytes live at each step
-    size_t *best;        // offsets of the best placement so far, per item
+    size_t *live;  // bytes live at each step
+    size_t *best;  // offsets of the best placement so far, per item
     int32_t *best_over;
     size_t bound, work, limit;
 };
@@ -50,8 +50,9 @@ static size_t carve(char **at, size_t bytes) {
 }
 
 static size_t scratch_bytes(size_t n, size_t n_steps) {
-    return carve(NULL, n * sizeof(struct block)) + 5 * carve(NULL, n * sizeof(uint32_t)) + 2 * carve(NULL, n * sizeof(struct key)) +
-           carve(NULL, (n_steps + 2) * sizeof(size_t)) + carve(NULL, n * sizeof(size_t)) + carve(NULL, n * sizeof(int32_t));
+    return carve(NULL, n * sizeof(struct block)) + 5 * carve(NULL, n * sizeof(uint32_t)) +
+           2 * carve(NULL, n * sizeof(struct key)) + carve(NULL, (n_steps + 2) * sizeof(size_t)) +
+           carve(NULL, n * sizeof(size_t)) + carve(NULL, n * sizeof(int32_t));
 }
 
 static enum err edges_reserve(struct plan_scratch *s, size_t room) {
@@ -102,8 +103,8 @@ static void lay_out(struct packer *p) {
 
 // ---- blocks and their neighbours ------------------------------------------------------------------------------------
 
-// Which of two blocks to take over. Keeping the older one leaves the residual stream at one address through the whole graph, so that
-// it cuts no holes; the other choices are for repair.
+// Which of two blocks to take over. Keeping the older one leaves the residual stream at one address through the whole
+// graph, so that it cuts no holes; the other choices are for repair.
 static int32_t choose(const struct packer *p, const struct plan_item *it, int choice) {
     const int32_t a = it->take[0], b = it->take[1];
     if (a < 0 || b < 0) return a < 0 ? b : a;
@@ -124,7 +125,8 @@ static void form_blocks(struct packer *p, int choice) {
             continue;
         }
         it->block = (int32_t) p->n_blocks;
-        p->blocks[p->n_blocks++] = (struct block) {it->bytes, it->fixed ? it->offset : UNPLACED, it->first, it->last, NONE, 0, it->fixed};
+        p->blocks[p->n_blocks++] =
+            (struct block){it->bytes, it->fixed ? it->offset : UNPLACED, it->first, it->last, NONE, 0, it->fixed};
     }
 }
 
@@ -158,7 +160,8 @@ static enum err find_neighbours(struct packer *p) {
     for (uint32_t i = 0; i < p->n_blocks; i++) {
         if (p->blocks[i].bytes == 0) continue;
         uint32_t kept = 0;
-        if (p->n_edges + 2 * (size_t) n_active > p->s->edge_room) TRY(edges_reserve(p->s, 2 * p->s->edge_room + 2 * n_active));
+        if (p->n_edges + 2 * (size_t) n_active > p->s->edge_room)
+            TRY(edges_reserve(p->s, 2 * p->s->edge_room + 2 * n_active));
         for (uint32_t k = 0; k < n_active; k++) {
             const uint32_t j = p->active[k];
             if (p->blocks[j].last < p->blocks[i].first) continue;
@@ -214,11 +217,11 @@ enum rank { BY_SIZE, BY_CROWD, BY_AREA, LONG_THEN_SIZE, BY_LENGTH };
 static uint64_t rank(const struct packer *p, const struct block *b, enum rank by) {
     if (b->fixed) return 0;
     switch (by) {
-    case BY_SIZE: return ~units(b);
-    case BY_CROWD: return ~crowd(p, b);
-    case BY_AREA: return ~(units(b) > (UINT64_MAX >> 20) ? UINT64_MAX : units(b) * steps(b));
-    case LONG_THEN_SIZE: return ~(units(b) + (b->last - b->first > p->n_steps / 4 ? (uint64_t) 1 << 60 : 0));
-    default: return ~steps(b);
+        case BY_SIZE: return ~units(b);
+        case BY_CROWD: return ~crowd(p, b);
+        case BY_AREA: return ~(units(b) > (UINT64_MAX >> 20) ? UINT64_MAX : units(b) * steps(b));
+        case LONG_THEN_SIZE: return ~(units(b) + (b->last - b->first > p->n_steps / 4 ? (uint64_t) 1 << 60 : 0));
+        default: return ~steps(b);
     }
 }
 
@@ -228,12 +231,14 @@ static void sort_by(struct packer *p, uint32_t n, enum rank by) {
     sort_keys(p->keys, p->spare, n);
 }
 
-// Order 0 is by size, which is nearly always enough. Order 1 begins where memory is scarcest: the blocks of the fullest step, the
-// largest and the longest-lived of them first.
+// Order 0 is by size, which is nearly always enough. Order 1 begins where memory is scarcest: the blocks of the fullest
+// step, the largest and the longest-lived of them first.
 static void make_order(struct packer *p, int order) {
-    static const enum rank ranks[N_ORDERS][3] = {
-        {BY_SIZE, BY_SIZE, BY_SIZE}, {BY_LENGTH, BY_SIZE, BY_CROWD}, {BY_AREA, BY_AREA, BY_AREA}, {LONG_THEN_SIZE, LONG_THEN_SIZE, LONG_THEN_SIZE},
-        {BY_SIZE, BY_SIZE, BY_LENGTH}};
+    static const enum rank ranks[N_ORDERS][3] = {{BY_SIZE, BY_SIZE, BY_SIZE},
+                                                 {BY_LENGTH, BY_SIZE, BY_CROWD},
+                                                 {BY_AREA, BY_AREA, BY_AREA},
+                                                 {LONG_THEN_SIZE, LONG_THEN_SIZE, LONG_THEN_SIZE},
+                                                 {BY_SIZE, BY_SIZE, BY_LENGTH}};
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_blocks; i++) {
         if (p->blocks[i].bytes) p->keys[n++].block = i;
@@ -295,8 +300,10 @@ static void note_placed(struct packer *p, uint32_t i) {
     const size_t offset = p->blocks[i].offset;
     while (lo < hi) {
         const uint32_t mid = (lo + hi) / 2;
-        if (p->blocks[p->by_offset[mid]].offset <= offset) lo = mid + 1;
-        else hi = mid;
+        if (p->blocks[p->by_offset[mid]].offset <= offset)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     memmove(&p->by_offset[lo + 1], &p->by_offset[lo], (p->n_placed - lo) * sizeof(uint32_t));
     p->by_offset[lo] = i;
@@ -312,9 +319,12 @@ static size_t place_all(struct packer *p, uint32_t n) {
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t i = p->order[k];
         struct block *b = &p->blocks[i];
-        if (b->fixed) p->work++;
-        else if (b->n_edges <= FEW_NEIGHBOURS) place_among_few(p, b);
-        else place_among_many(p, b);
+        if (b->fixed)
+            p->work++;
+        else if (b->n_edges <= FEW_NEIGHBOURS)
+            place_among_few(p, b);
+        else
+            place_among_many(p, b);
         note_placed(p, i);
         if (b->offset + b->bytes > peak) peak = b->offset + b->bytes;
     }
@@ -336,20 +346,23 @@ static void lift(struct packer *p, uint32_t n) {
     uint32_t out = 0, rest = 0;
     for (uint32_t k = 0; k < n; k++) {
         const struct block *b = &p->blocks[p->order[k]];
-        if (b->fixed || b->offset + b->bytes > p->bound) p->order[out++] = p->order[k];
-        else p->moved[rest++] = p->order[k];
+        if (b->fixed || b->offset + b->bytes > p->bound)
+            p->order[out++] = p->order[k];
+        else
+            p->moved[rest++] = p->order[k];
     }
     memcpy(&p->order[out], p->moved, rest * sizeof(uint32_t));
 }
 
-// Blocks that end above the bound go just before the last of their neighbours that was placed before them: gentler than the front.
+// Blocks that end above the bound go just before the last of their neighbours that was placed before them: gentler than the
+// front.
 static void nudge(struct packer *p, uint32_t n) {
     uint32_t *const at = p->moved;  // place of each block in the order
     for (uint32_t k = 0; k < n; k++) at[p->order[k]] = k;
     for (uint32_t k = 0; k < n; k++) {
         const struct block *b = &p->blocks[p->order[k]];
         uint32_t before = 0;
-        p->keys[k] = (struct key) {2 * (uint64_t) k + 1, p->order[k]};
+        p->keys[k] = (struct key){2 * (uint64_t) k + 1, p->order[k]};
         if (b->fixed || b->offset + b->bytes <= p->bound) continue;
         for (uint32_t e = b->edges; e != NONE; e = p->s->edge_next[e]) {
             const uint32_t other = at[p->s->edge_to[e]];
@@ -372,8 +385,10 @@ static void search_order(struct packer *p, struct plan_result *r, int order, boo
         r->tries++;
         if (peak < r->peak) keep(p, r, peak);
         if (done(p, r)) return;
-        if (gentle) nudge(p, n);
-        else lift(p, n);
+        if (gentle)
+            nudge(p, n);
+        else
+            lift(p, n);
     }
 }
 
@@ -407,11 +422,11 @@ static enum err search(struct packer *p, struct plan_result *r, int effort) {
 
 enum err plan_solve(struct plan_scratch *s, struct plan_item *items, int n, int n_steps, size_t max_chunk, int effort,
                     struct plan_result *result) {
-    *result = (struct plan_result) {.peak = SIZE_MAX};
+    *result = (struct plan_result){.peak = SIZE_MAX};
     for (int i = 0; i < n; i++) {
         if (items[i].bytes <= max_chunk) continue;
-        return err_set(ERR_INVALID, "memory plan: a tensor of %zu bytes exceeds the largest buffer of %zu bytes", items[i].bytes,
-                       max_chunk);
+        return err_set(ERR_INVALID, "memory plan: a tensor of %zu bytes exceeds the largest buffer of %zu bytes",
+                       items[i].bytes, max_chunk);
     }
     TRY(plan_scratch_reserve(s, n, n_steps));
     struct packer p = {.s = s, .items = items, .n = n, .n_steps = n_steps, .max_chunk = max_chunk};

@@ -3,8 +3,8 @@
 // Step 0 is before the graph runs, step i + 1 is node i, step n_nodes + 1 is after it. A view counts as its root.
 // - Leafs, and nodes that nothing computes, are written before the graph runs: they live from step 0, all apart.
 // - A result lives from its node to the last node that reads it. A node that only makes a view reads nothing.
-// - What is flagged as output, and what nothing reads, lives to the end: a program may look at it (or, for an input that nothing
-//   reads, write to it at any time).
+// - What is flagged as output, and what nothing reads, lives to the end: a program may look at it (or, for an input that
+//   nothing reads, write to it at any time).
 #include "alloc/gallocr.h"
 #include "ggml/device.h"
 #include "ops/op.h"
@@ -69,7 +69,7 @@ static enum err make_room(struct ggml_gallocr *g, const struct ggml_cgraph *grap
     return map_reserve(&g->map, most + n_refs / 4 + 16);
 }
 
-// ---- entries and slots ------------------------------------------------------------------------------------------------
+// ---- entries and slots ----------------------------------------------------------------------------------------------
 
 static size_t place_of(const struct tensor_map *m, const struct ggml_tensor *t) {
     size_t h = ((uintptr_t) t >> 4) * 0x9E3779B97F4A7C15u >> 32;
@@ -84,7 +84,7 @@ struct reader {
     struct ggml_gallocr *g;
     struct layout *l;
     struct tensor_map *m;
-    int end;                   // the step after the graph
+    int end;  // the step after the graph
 };
 
 static int32_t new_slot(struct reader *r, struct ggml_tensor *t, int id, int step) {
@@ -92,9 +92,13 @@ static int32_t new_slot(struct reader *r, struct ggml_tensor *t, int id, int ste
     const ggml_backend_buffer_type_t buft = r->g->pools[pool].buft;
     const size_t align = ggml_backend_buft_get_alignment(buft), size = gallocr_bytes(buft, t);
     const int32_t s = r->l->n_slots++;
-    r->l->slots[s] = (struct slot) {.root = t, .size = size, .pool = (int16_t) pool, .input = step == 0};
-    r->l->items[s] = (struct plan_item) {.bytes = size > SIZE_MAX - align ? SIZE_MAX : GGML_PAD(size, align), .first = step,
-                                         .last = step, .take = {-1, -1}, .over = -1, .fixed = false};
+    r->l->slots[s] = (struct slot){.root = t, .size = size, .pool = (int16_t) pool, .input = step == 0};
+    r->l->items[s] = (struct plan_item){.bytes = size > SIZE_MAX - align ? SIZE_MAX : GGML_PAD(size, align),
+                                        .first = step,
+                                        .last = step,
+                                        .take = {-1, -1},
+                                        .over = -1,
+                                        .fixed = false};
     return s;
 }
 
@@ -116,7 +120,8 @@ static enum err enter(struct reader *r, struct ggml_tensor *t, int id, int step,
         slot = new_slot(r, t, id, step);
     }
     if (r->m->n_entries == r->m->entry_room || 2 * (size_t) r->m->n_entries >= r->m->size) {
-        return err_set(ERR_INVALID, "graph allocator: the graph reads more tensors that are not part of it than it has nodes");
+        return err_set(ERR_INVALID,
+                       "graph allocator: the graph reads more tensors that are not part of it than it has nodes");
     }
     *entry = r->m->n_entries++;
     r->m->keys[at] = t;
@@ -140,7 +145,7 @@ static void live_until(struct reader *r, int32_t slot, int step) {
     if (slot >= 0 && r->l->items[slot].last < step) r->l->items[slot].last = step;
 }
 
-// ---- the walk -----------------------------------------------------------------------------------------------------------
+// ---- the walk -------------------------------------------------------------------------------------------------------
 
 static int id_of(const int *ids, int i) { return ids ? ids[i] : 0; }
 
@@ -156,7 +161,7 @@ static enum err enter_given(struct reader *r, const struct ggml_cgraph *graph, c
         const int id = id_of(leaf_ids, i);
         TRY(check_id(r->g, id, graph->leafs[i]));
         TRY(enter(r, graph->leafs[i], id, 0, &e));
-        r->l->leafs[i] = (struct leaf_ref) {r->m->entry_slot[e], id};
+        r->l->leafs[i] = (struct leaf_ref){r->m->entry_slot[e], id};
     }
     for (int i = 0; i < graph->n_nodes; i++) {
         struct ggml_tensor *t = graph->nodes[i];
@@ -167,14 +172,17 @@ static enum err enter_given(struct reader *r, const struct ggml_cgraph *graph, c
     return ERR_OK;
 }
 
-// A result of an earlier graph that still lies in the allocator's memory is read where it is. Only outputs are sure to be intact.
+// A result of an earlier graph that still lies in the allocator's memory is read where it is. Only outputs are sure to be
+// intact.
 static bool pin(struct reader *r, struct ggml_tensor *t, int32_t slot) {
     const struct ggml_tensor *root = gallocr_root(t);
     struct slot *s = &r->l->slots[slot];
     if (!root->data || r->l->n_slots != slot + 1 || s->root != root) return false;
     if (!(root->flags & GGML_TENSOR_FLAG_OUTPUT)) {
-        log_warn("graph allocator: '%s' is left from an earlier graph of this allocator and may have been overwritten: mark it with "
-                 "ggml_set_output\n", root->name);
+        log_warn("graph allocator: '%s' is left from an earlier graph of this allocator and may have been overwritten: mark "
+                 "it with "
+                 "ggml_set_output\n",
+                 root->name);
     }
     struct plan_item *it = &r->l->items[slot];
     const struct pool *p = &r->g->pools[s->pool];
@@ -192,8 +200,10 @@ static enum err read_sources(struct reader *r, const struct ggml_tensor *t, int 
         const int before = r->l->n_slots;
         TRY(enter(r, t->src[j], id, step, &e));
         if (r->l->n_slots != before && !pin(r, t->src[j], before)) {  // not computed by any node so far
-            return err_set(ERR_INVALID, "graph allocator: node '%s' reads '%s', which is neither a node before it nor a leaf of the graph",
-                           t->name, t->src[j]->name);
+            return err_set(
+                ERR_INVALID,
+                "graph allocator: node '%s' reads '%s', which is neither a node before it nor a leaf of the graph", t->name,
+                t->src[j]->name);
         }
         const int32_t slot = r->m->entry_slot[e];
         r->m->entry_read[e] = true;
@@ -212,8 +222,13 @@ static enum err read_node(struct reader *r, const struct ggml_cgraph *graph, int
     TRY(enter(r, t, id, step, &e));
     const int32_t slot = r->m->entry_slot[e];
     if (!view && t->view_src) live_until(r, slot, step);  // an operation in place writes its root
-    r->l->nodes[i] = (struct node_ref) {.slot = slot, .first_src = first_src, .n_src = (int16_t) (r->l->n_refs - first_src),
-                                        .buffer_id = (int16_t) id, .op = (uint16_t) t->op, .takes = -1, .is_view = view};
+    r->l->nodes[i] = (struct node_ref){.slot = slot,
+                                       .first_src = first_src,
+                                       .n_src = (int16_t) (r->l->n_refs - first_src),
+                                       .buffer_id = (int16_t) id,
+                                       .op = (uint16_t) t->op,
+                                       .takes = -1,
+                                       .is_view = view};
     return ERR_OK;
 }
 
@@ -225,7 +240,7 @@ static void keep_to_end(struct reader *r, const struct ggml_tensor *t, int32_t s
     if (output || !r->m->entry_read[r->m->values[at]]) live_until(r, slot, r->end);
 }
 
-// ---- what may take over what ----------------------------------------------------------------------------------------------
+// ---- what may take over what ----------------------------------------------------------------------------------------
 
 static bool same_layout(const struct ggml_tensor *a, const struct ggml_tensor *b) {
     return a->type == b->type && memcmp(a->ne, b->ne, sizeof(a->ne)) == 0 && memcmp(a->nb, b->nb, sizeof(a->nb)) == 0;
@@ -253,7 +268,8 @@ bool gallocr_may_take(const struct ggml_tensor *node, int i_src, ggml_backend_bu
 }
 
 // Another source of the node that reads the same memory must read it element by element too.
-static bool read_otherwise(const struct layout *l, const struct node_ref *ref, const struct ggml_tensor *node, int i_src, int32_t slot) {
+static bool read_otherwise(const struct layout *l, const struct node_ref *ref, const struct ggml_tensor *node, int i_src,
+                           int32_t slot) {
     for (int j = 0, k = 0; j < GGML_MAX_SRC; j++) {
         if (!node->src[j]) continue;
         const int32_t other = l->src_slots[ref->first_src + k++];
@@ -299,7 +315,8 @@ enum err gallocr_read(struct ggml_gallocr *g, const struct ggml_cgraph *graph, c
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct ggml_tensor *t = graph->nodes[i];
         const int32_t slot = l->nodes[i].slot;
-        if (slot >= 0 && !t->view_src && l->items[slot].first == i + 1 && takes_anything(t)) find_takes(&r, t, &l->nodes[i], i + 1);
+        if (slot >= 0 && !t->view_src && l->items[slot].first == i + 1 && takes_anything(t))
+            find_takes(&r, t, &l->nodes[i], i + 1);
     }
     return ERR_OK;
 }

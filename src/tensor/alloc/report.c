@@ -15,7 +15,7 @@ struct work {
     struct ggml_gallocr *g;
     const struct ggml_cgraph *graph;
     struct ggml_plan_report *r;
-    int32_t *node_of;            // per slot: node that writes it, or -1
+    int32_t *node_of;  // per slot: node that writes it, or -1
     int64_t *live, *saved1, *saved2;
 };
 
@@ -25,7 +25,8 @@ static enum err room(struct work *w) {
     w->live = malloc(steps * 3 * sizeof(int64_t));
     w->r->tensors = calloc(n + 1, sizeof(*w->r->tensors));
     w->r->buffers = calloc((size_t) w->g->n_pools, sizeof(*w->r->buffers));
-    if (!w->node_of || !w->live || !w->r->tensors || !w->r->buffers) return err_set(ERR_NOMEM, "no memory for a plan report");
+    if (!w->node_of || !w->live || !w->r->tensors || !w->r->buffers)
+        return err_set(ERR_NOMEM, "no memory for a plan report");
     w->saved1 = w->live + steps;
     w->saved2 = w->saved1 + steps;
     w->r->n_tensors = w->g->layout.n_slots;
@@ -34,7 +35,8 @@ static enum err room(struct work *w) {
     for (int i = 0; i < w->g->layout.n_slots; i++) w->node_of[i] = -1;
     for (int i = 0; i < w->graph->n_nodes; i++) {
         const struct node_ref *ref = &w->g->layout.nodes[i];
-        if (ref->slot >= 0 && !w->graph->nodes[i]->view_src && w->g->layout.items[ref->slot].first == i + 1) w->node_of[ref->slot] = i;
+        if (ref->slot >= 0 && !w->graph->nodes[i]->view_src && w->g->layout.items[ref->slot].first == i + 1)
+            w->node_of[ref->slot] = i;
     }
     return ERR_OK;
 }
@@ -70,7 +72,8 @@ static void takes_by_set(const struct work *w, int i, bool *base, bool *any) {
 
 static size_t bytes_at(int64_t x) { return x > 0 ? (size_t) x : 0; }
 
-// The bounds are the largest sums over steps; a result that takes over its source counts once at the step where both are live.
+// The bounds are the largest sums over steps; a result that takes over its source counts once at the step where both are
+// live.
 static void measure(struct work *w, int pool) {
     const int steps = w->graph->n_nodes + 2;
     memset(w->live, 0, ((size_t) w->graph->n_nodes + 4) * 3 * sizeof(int64_t));

@@ -24,11 +24,12 @@ enum ggml_status ggml_tallocr_alloc(struct ggml_tallocr *talloc, struct ggml_ten
     const size_t size = ggml_backend_buffer_get_size(talloc->buffer);
     const size_t room = size > talloc->offset ? size - talloc->offset : 0;
     if (need > room) {
-        (void) err_set(ERR_NOMEM, "tensor '%s' needs %zu bytes; %zu of the %zu in its %s buffer are left", tensor->name, need, room,
-                       size, ggml_backend_buffer_name(talloc->buffer));
+        (void) err_set(ERR_NOMEM, "tensor '%s' needs %zu bytes; %zu of the %zu in its %s buffer are left", tensor->name,
+                       need, room, size, ggml_backend_buffer_name(talloc->buffer));
         return GGML_STATUS_ALLOC_FAILED;
     }
-    const enum ggml_status status = ggml_backend_tensor_alloc(talloc->buffer, tensor, (char *) talloc->base + talloc->offset);
+    const enum ggml_status status =
+        ggml_backend_tensor_alloc(talloc->buffer, tensor, (char *) talloc->base + talloc->offset);
     if (status == GGML_STATUS_SUCCESS) talloc->offset += GGML_PAD(need, talloc->alignment);
     return status;
 }

@@ -1,4 +1,5 @@
-// Buffer types and buffers: sizes, alignment, allocation. Size arithmetic saturates at SIZE_MAX, which no allocation can meet.
+// Buffer types and buffers: sizes, alignment, allocation. Size arithmetic saturates at SIZE_MAX, which no allocation can
+// meet.
 #include "device/device.h"
 
 #include <stdlib.h>
@@ -24,11 +25,14 @@ ggml_backend_buffer_t ggml_backend_buft_alloc_buffer(ggml_backend_buffer_type_t 
     return buft->iface->alloc_buffer(buft, size);
 }
 
-ggml_backend_buffer_t ggml_backend_buft_alloc_buffer_n(ggml_backend_buffer_type_t buft, struct ggml_tensor **tensors, int n_tensors) {
+ggml_backend_buffer_t ggml_backend_buft_alloc_buffer_n(ggml_backend_buffer_type_t buft, struct ggml_tensor **tensors,
+                                                       int n_tensors) {
     return ggml_backend_buft_alloc_buffer(buft, ggml_backend_buft_get_alloc_size_n(buft, tensors, n_tensors));
 }
 
-size_t ggml_backend_buft_get_alignment(ggml_backend_buffer_type_t buft) { return buft ? buft->iface->get_alignment(buft) : 1; }
+size_t ggml_backend_buft_get_alignment(ggml_backend_buffer_type_t buft) {
+    return buft ? buft->iface->get_alignment(buft) : 1;
+}
 
 size_t ggml_backend_buft_get_max_size(ggml_backend_buffer_type_t buft) {
     return buft && buft->iface->get_max_size ? buft->iface->get_max_size(buft) : SIZE_MAX;
@@ -59,16 +63,18 @@ ggml_backend_dev_t ggml_backend_buft_get_device(ggml_backend_buffer_type_t buft)
 
 // ---- buffers ------------------------------------------------------------------------------------------------------
 
-ggml_backend_buffer_t ggml_device_buffer_new(ggml_backend_buffer_type_t buft, const struct ggml_buffer_iface *iface, void *context,
-                                             size_t size) {
+ggml_backend_buffer_t ggml_device_buffer_new(ggml_backend_buffer_type_t buft, const struct ggml_buffer_iface *iface,
+                                             void *context, size_t size) {
     ggml_backend_buffer_t buffer = malloc(sizeof(*buffer));
     if (!buffer) DEVICE_FAIL(NULL, ERR_NOMEM, "no memory for the description of a buffer of %zu bytes", size);
-    *buffer = (struct ggml_backend_buffer) {
+    *buffer = (struct ggml_backend_buffer){
         .iface = iface, .buft = buft, .context = context, .size = size, .usage = GGML_BACKEND_BUFFER_USAGE_ANY};
     return buffer;
 }
 
-const char *ggml_backend_buffer_name(ggml_backend_buffer_t buffer) { return buffer ? ggml_backend_buft_name(buffer->buft) : ""; }
+const char *ggml_backend_buffer_name(ggml_backend_buffer_t buffer) {
+    return buffer ? ggml_backend_buft_name(buffer->buft) : "";
+}
 
 void ggml_backend_buffer_free(ggml_backend_buffer_t buffer) {
     if (!buffer) return;
@@ -109,7 +115,9 @@ enum ggml_backend_buffer_usage ggml_backend_buffer_get_usage(ggml_backend_buffer
     return buffer ? buffer->usage : GGML_BACKEND_BUFFER_USAGE_ANY;
 }
 
-ggml_backend_buffer_type_t ggml_backend_buffer_get_type(ggml_backend_buffer_t buffer) { return buffer ? buffer->buft : NULL; }
+ggml_backend_buffer_type_t ggml_backend_buffer_get_type(ggml_backend_buffer_t buffer) {
+    return buffer ? buffer->buft : NULL;
+}
 
 void ggml_backend_buffer_reset(ggml_backend_buffer_t buffer) {
     if (buffer && buffer->iface->reset) buffer->iface->reset(buffer);
@@ -118,7 +126,8 @@ void ggml_backend_buffer_reset(ggml_backend_buffer_t buffer) {
 // ---- placing tensors ----------------------------------------------------------------------------------------------
 
 enum ggml_status ggml_backend_tensor_alloc(ggml_backend_buffer_t buffer, struct ggml_tensor *tensor, void *addr) {
-    if (!buffer || !tensor) DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "ggml_backend_tensor_alloc: no %s", buffer ? "tensor" : "buffer");
+    if (!buffer || !tensor)
+        DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "ggml_backend_tensor_alloc: no %s", buffer ? "tensor" : "buffer");
     if (tensor->buffer || tensor->data || tensor->view_src) {
         DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "tensor '%s' is placed already%s", tensor->name,
                     tensor->view_src ? ": it is a view, use ggml_backend_view_init" : "");
@@ -138,7 +147,8 @@ enum ggml_status ggml_backend_view_init(struct ggml_tensor *tensor) {
     if (!tensor || !tensor->view_src) DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "ggml_backend_view_init: not a view");
     const struct ggml_tensor *src = tensor->view_src;
     if (!src->buffer || !src->data) {
-        DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "view '%s': its source '%s' is not placed yet", tensor->name, src->name);
+        DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "view '%s': its source '%s' is not placed yet", tensor->name,
+                    src->name);
     }
     if (tensor->buffer) DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "view '%s' is placed already", tensor->name);
     tensor->buffer = src->buffer;

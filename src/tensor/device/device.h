@@ -1,4 +1,5 @@
-// Devices, buffers, streams, the registry and the scheduler: the half of ggml-backend.h that is about where things lie and run.
+// Devices, buffers, streams, the registry and the scheduler: the half of ggml-backend.h that is about where things lie and
+// run.
 // What a device implements is public (ggml/device.h), so that devices can come from shared libraries; this header holds what
 // the rest of the library needs beyond the public calls.
 #pragma once

@@ -6,10 +6,10 @@
 #include <string.h>
 
 struct copier {
-    const struct ggml_tensor **keys;   // open addressing: tensor of the graph
+    const struct ggml_tensor **keys;  // open addressing: tensor of the graph
     struct ggml_tensor **copies;
     size_t size;
-    struct ggml_tensor **list;         // all tensors, sources before readers
+    struct ggml_tensor **list;  // all tensors, sources before readers
     int n, room;
     struct ggml_context *placed, *unplaced;
 };
@@ -46,19 +46,23 @@ static enum err list_all(struct copier *c, struct ggml_cgraph *g) {
     for (int i = 0; i < g->n_leafs; i++) ok = ok && list_tensor(c, g->leafs[i]->view_src) && list_tensor(c, g->leafs[i]);
     for (int i = 0; i < g->n_nodes; i++) {
         for (int j = 0; j < GGML_MAX_SRC; j++) {
-            if (g->nodes[i]->src[j]) ok = ok && list_tensor(c, g->nodes[i]->src[j]->view_src) && list_tensor(c, g->nodes[i]->src[j]);
+            if (g->nodes[i]->src[j])
+                ok = ok && list_tensor(c, g->nodes[i]->src[j]->view_src) && list_tensor(c, g->nodes[i]->src[j]);
         }
         ok = ok && list_tensor(c, g->nodes[i]->view_src) && list_tensor(c, g->nodes[i]);
     }
     return ok ? ERR_OK : err_set(ERR_FAILED, "graph copy: the graph changed while it was read");
 }
 
-static struct ggml_tensor *copy_of(const struct copier *c, const struct ggml_tensor *t) { return t ? c->copies[place_of(c, t)] : NULL; }
+static struct ggml_tensor *copy_of(const struct copier *c, const struct ggml_tensor *t) {
+    return t ? c->copies[place_of(c, t)] : NULL;
+}
 
 static enum err copy_structs(struct copier *c) {
     for (int i = 0; i < c->n; i++) {
         const struct ggml_tensor *t = c->list[i];
-        struct ggml_tensor *d = tensor_new(t->data && !t->view_src ? c->placed : c->unplaced, t->type, GGML_MAX_DIMS, t->ne, NULL, 0);
+        struct ggml_tensor *d =
+            tensor_new(t->data && !t->view_src ? c->placed : c->unplaced, t->type, GGML_MAX_DIMS, t->ne, NULL, 0);
         if (!d || ggml_is_error(d)) return ERR_NOMEM;
         memcpy(d->nb, t->nb, sizeof(d->nb));
         d->op = t->op;
@@ -99,16 +103,18 @@ static struct ggml_cgraph *copy_graph(const struct copier *c, struct ggml_cgraph
     return d;
 }
 
-static enum err make_copy(struct copier *c, ggml_backend_t backend, struct ggml_cgraph *g, struct ggml_backend_graph_copy *out) {
+static enum err make_copy(struct copier *c, ggml_backend_t backend, struct ggml_cgraph *g,
+                          struct ggml_backend_graph_copy *out) {
     TRY(list_all(c, g));
     const size_t tensors = (size_t) c->n * ggml_tensor_overhead() + 1024;
     const size_t graph = ggml_graph_overhead_custom((size_t) (g->n_nodes > g->n_leafs ? g->n_nodes : g->n_leafs) + 1, false);
-    out->ctx_allocated = c->placed = ggml_init((struct ggml_init_params) {tensors + graph, NULL, true});
-    out->ctx_unallocated = c->unplaced = ggml_init((struct ggml_init_params) {tensors, NULL, true});
+    out->ctx_allocated = c->placed = ggml_init((struct ggml_init_params){tensors + graph, NULL, true});
+    out->ctx_unallocated = c->unplaced = ggml_init((struct ggml_init_params){tensors, NULL, true});
     if (!c->placed || !c->unplaced) return ERR_NOMEM;
     TRY(copy_structs(c));
     out->buffer = ggml_backend_alloc_ctx_tensors(c->placed, backend);
-    if (!out->buffer) return err_set(ERR_NOMEM, "graph copy: no memory on %s, or the graph is not allocated", ggml_backend_name(backend));
+    if (!out->buffer)
+        return err_set(ERR_NOMEM, "graph copy: no memory on %s, or the graph is not allocated", ggml_backend_name(backend));
     TRY(copy_data(c));
     out->graph = copy_graph(c, g);
     return out->graph ? ERR_OK : ERR_NOMEM;
@@ -122,7 +128,7 @@ struct ggml_backend_graph_copy ggml_backend_graph_copy(ggml_backend_t backend, s
     }
     if (make_copy(&c, backend, graph, &out) != ERR_OK) {
         ggml_backend_graph_copy_free(out);
-        out = (struct ggml_backend_graph_copy) {0};
+        out = (struct ggml_backend_graph_copy){0};
     }
     free(c.keys);
     free(c.copies);
@@ -136,10 +142,11 @@ void ggml_backend_graph_copy_free(struct ggml_backend_graph_copy copy) {
     ggml_free(copy.ctx_unallocated);
 }
 
-// ---- comparing ----------------------------------------------------------------------------------------------------------
+// ---- comparing ------------------------------------------------------------------------------------------------------
 
 static bool compute_both(ggml_backend_t b1, struct ggml_cgraph *g1, ggml_backend_t b2, struct ggml_cgraph *g2) {
-    return ggml_backend_graph_compute(b1, g1) == GGML_STATUS_SUCCESS && ggml_backend_graph_compute(b2, g2) == GGML_STATUS_SUCCESS;
+    return ggml_backend_graph_compute(b1, g1) == GGML_STATUS_SUCCESS &&
+           ggml_backend_graph_compute(b2, g2) == GGML_STATUS_SUCCESS;
 }
 
 static bool is_wanted(const struct ggml_tensor *t, const struct ggml_tensor *const *wanted, size_t n) {
@@ -150,9 +157,10 @@ static bool is_wanted(const struct ggml_tensor *t, const struct ggml_tensor *con
 }
 
 bool ggml_backend_compare_graph_backend(ggml_backend_t backend1, ggml_backend_t backend2, struct ggml_cgraph *graph,
-                                        ggml_backend_eval_callback callback, void *user_data, const struct ggml_tensor *const *test_nodes,
-                                        size_t num_test_nodes) {
-    if (!backend1 || !callback) DEVICE_FAIL(false, ERR_INVALID, "compare backends: no %s", backend1 ? "callback" : "backend");
+                                        ggml_backend_eval_callback callback, void *user_data,
+                                        const struct ggml_tensor *const *test_nodes, size_t num_test_nodes) {
+    if (!backend1 || !callback)
+        DEVICE_FAIL(false, ERR_INVALID, "compare backends: no %s", backend1 ? "callback" : "backend");
     struct ggml_backend_graph_copy copy = ggml_backend_graph_copy(backend2, graph);
     if (!copy.graph) return false;
     bool ok = true, go_on = true;

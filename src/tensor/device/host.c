@@ -25,9 +25,12 @@ static void get_tensor(ggml_backend_buffer_t buffer, const struct ggml_tensor *t
 
 static void clear(ggml_backend_buffer_t buffer, uint8_t value) { memset(buffer->context, value, buffer->size); }
 
-static const struct ggml_buffer_iface owned_iface = {
-    .free_buffer = free_owned, .get_base = base, .memset_tensor = memset_tensor, .set_tensor = set_tensor,
-    .get_tensor = get_tensor, .clear = clear};
+static const struct ggml_buffer_iface owned_iface = {.free_buffer = free_owned,
+                                                     .get_base = base,
+                                                     .memset_tensor = memset_tensor,
+                                                     .set_tensor = set_tensor,
+                                                     .get_tensor = get_tensor,
+                                                     .clear = clear};
 
 static const struct ggml_buffer_iface borrowed_iface = {
     .get_base = base, .memset_tensor = memset_tensor, .set_tensor = set_tensor, .get_tensor = get_tensor, .clear = clear};
@@ -37,7 +40,8 @@ static const char *name(ggml_backend_buffer_type_t buft) { return buft->context;
 static ggml_backend_buffer_t alloc_buffer(ggml_backend_buffer_type_t buft, size_t size) {
     void *p = NULL;
     if (size > SIZE_MAX / 2 || posix_memalign(&p, DEVICE_HOST_BASE_ALIGN, size) != 0) {
-        DEVICE_FAIL(NULL, ERR_NOMEM, "no host memory for a %s buffer of %zu bytes (%.1f MiB): use a smaller context, batch or model",
+        DEVICE_FAIL(NULL, ERR_NOMEM,
+                    "no host memory for a %s buffer of %zu bytes (%.1f MiB): use a smaller context, batch or model",
                     name(buft), size, (double) size / 1048576.0);
     }
     const ggml_backend_buffer_t buffer = ggml_device_buffer_new(buft, &owned_iface, p, size);

@@ -27,10 +27,12 @@ static ggml_backend_reg_t enter_library(void *library, const char *path) {
     if (!symbol) DEVICE_FAIL(NULL, ERR_FORMAT, "%s is not a device library: it does not export %s", path, GGML_DEVICE_ENTRY);
     memcpy(&entry, &symbol, sizeof(entry));
     const ggml_backend_reg_t reg = entry(GGML_DEVICE_API_VERSION);
-    if (!reg) DEVICE_FAIL(NULL, ERR_UNSUPPORTED, "device library %s offers nothing for interface version %d", path, GGML_DEVICE_API_VERSION);
+    if (!reg)
+        DEVICE_FAIL(NULL, ERR_UNSUPPORTED, "device library %s offers nothing for interface version %d", path,
+                    GGML_DEVICE_API_VERSION);
     if (reg->api_version != GGML_DEVICE_API_VERSION) {
-        DEVICE_FAIL(NULL, ERR_UNSUPPORTED, "device library %s speaks interface version %d, this library %d: rebuild it", path,
-                    reg->api_version, GGML_DEVICE_API_VERSION);
+        DEVICE_FAIL(NULL, ERR_UNSUPPORTED, "device library %s speaks interface version %d, this library %d: rebuild it",
+                    path, reg->api_version, GGML_DEVICE_API_VERSION);
     }
     return reg;
 }
@@ -43,7 +45,7 @@ static bool remember(ggml_backend_reg_t reg, void *library) {
         return true;
     }
     if (n_loaded == MAX_LOADED) DEVICE_FAIL(false, ERR_NOMEM, "%d device libraries are loaded: no more fit", MAX_LOADED);
-    loaded[n_loaded++] = (struct loaded) {reg, library};
+    loaded[n_loaded++] = (struct loaded){reg, library};
     return true;
 }
 
@@ -81,7 +83,7 @@ void ggml_backend_unload(ggml_backend_reg_t reg) {
     if (library) dlclose(library);
 }
 
-// ---- whatever is installed --------------------------------------------------------------------------------------------
+// ---- whatever is installed ------------------------------------------------------------------------------------------
 
 static bool is_device_file(const char *name) {
     const size_t n = strlen(name);

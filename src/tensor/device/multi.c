@@ -1,4 +1,5 @@
-// Several buffers behind one handle. Tensors keep the buffer they were placed in; the handle frees, clears and marks them all.
+// Several buffers behind one handle. Tensors keep the buffer they were placed in; the handle frees, clears and marks them
+// all.
 #include "device/device.h"
 
 #include <stdlib.h>

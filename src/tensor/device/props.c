@@ -43,7 +43,8 @@ ggml_backend_buffer_type_t ggml_backend_dev_host_buffer_type(ggml_backend_dev_t 
 
 ggml_backend_buffer_t ggml_backend_dev_buffer_from_host_ptr(ggml_backend_dev_t device, void *ptr, size_t size,
                                                             size_t max_tensor_size) {
-    if (!device || !ptr) DEVICE_FAIL(NULL, ERR_INVALID, "ggml_backend_dev_buffer_from_host_ptr: no %s", device ? "memory" : "device");
+    if (!device || !ptr)
+        DEVICE_FAIL(NULL, ERR_INVALID, "ggml_backend_dev_buffer_from_host_ptr: no %s", device ? "memory" : "device");
     if (!device->iface->buffer_from_host_ptr) {
         DEVICE_FAIL(NULL, ERR_UNSUPPORTED, "device %s cannot use host memory in place", ggml_backend_dev_name(device));
     }

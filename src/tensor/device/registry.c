@@ -47,15 +47,17 @@ static enum err add_registry(struct registry *r, ggml_backend_reg_t reg) {
     return ERR_OK;
 }
 
-static void add_builtin(void) {
-    ggml_backend_reg_t (*const make[])(void) = {
+static ggml_backend_reg_t (*const builtin[])(void) = {
 #define DEVICE(f) f,
 #include "device/devices.def"
 #undef DEVICE
-    };
-    for (size_t i = 0; i < sizeof(make) / sizeof(make[0]); i++) {
-        const ggml_backend_reg_t reg = make[i]();
-        if (reg && add_registry(&reg_list, reg) != ERR_OK) log_warn("a built-in device was left out: %s\n", ggml_last_error());
+};
+
+static void add_builtin(void) {
+    for (size_t i = 0; i < sizeof(builtin) / sizeof(builtin[0]); i++) {
+        const ggml_backend_reg_t reg = builtin[i]();
+        if (reg && add_registry(&reg_list, reg) != ERR_OK)
+            log_warn("a built-in device was left out: %s\n", ggml_last_error());
     }
 }
 
@@ -86,8 +88,10 @@ bool device_registry_remove(ggml_backend_reg_t reg) {
     bool found = false;
     size_t n = 0;
     for (size_t i = 0; i < r->n_regs; i++) {
-        if (r->regs[i] == reg) found = true;
-        else r->regs[n++] = r->regs[i];
+        if (r->regs[i] == reg)
+            found = true;
+        else
+            r->regs[n++] = r->regs[i];
     }
     r->n_regs = n;
     n = 0;
@@ -170,7 +174,8 @@ size_t ggml_backend_reg_dev_count(ggml_backend_reg_t reg) { return reg ? reg->if
 ggml_backend_dev_t ggml_backend_reg_dev_get(ggml_backend_reg_t reg, size_t index) {
     if (!reg) DEVICE_FAIL(NULL, ERR_INVALID, "ggml_backend_reg_dev_get: no registry");
     const size_t n = reg->iface->get_device_count(reg);
-    if (index >= n) DEVICE_FAIL(NULL, ERR_INVALID, "registry %s has no device %zu: it has %zu", ggml_backend_reg_name(reg), index, n);
+    if (index >= n)
+        DEVICE_FAIL(NULL, ERR_INVALID, "registry %s has no device %zu: it has %zu", ggml_backend_reg_name(reg), index, n);
     return reg->iface->get_device(reg, index);
 }
 

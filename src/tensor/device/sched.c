@@ -59,7 +59,8 @@ static enum err enter(struct ggml_backend_sched *s, struct ggml_tensor *t, int32
     if (2 * ((size_t) s->n_entries + 1) > s->map_size) TRY(map_resize(s, 2 * s->map_size));
     TRY(sched_grow((void **) &s->entries, &s->entry_room, s->n_entries + 1, sizeof(struct sched_entry)));
     *entry = s->n_entries++;
-    s->entries[*entry] = (struct sched_entry) {.tensor = t, .root = root < 0 ? *entry : root, .copies = -1, .backend = SCHED_NOWHERE};
+    s->entries[*entry] =
+        (struct sched_entry){.tensor = t, .root = root < 0 ? *entry : root, .copies = -1, .backend = SCHED_NOWHERE};
     at = place_of(s, t);
     s->keys[at] = t;
     s->values[at] = *entry;
@@ -107,14 +108,15 @@ static enum err make_events(struct ggml_backend_sched *s) {
     return ERR_OK;
 }
 
-static enum err set_up(struct ggml_backend_sched *s, ggml_backend_t *backends, ggml_backend_buffer_type_t *bufts, int n, int graph_size) {
+static enum err set_up(struct ggml_backend_sched *s, ggml_backend_t *backends, ggml_backend_buffer_type_t *bufts, int n,
+                       int graph_size) {
     for (int b = 0; b < n; b++) {
         if (!backends[b]) return err_set(ERR_INVALID, "ggml_backend_sched_new: backend %d is NULL", b);
         s->backends[b] = backends[b];
         s->bufts[b] = bufts && bufts[b] ? bufts[b] : ggml_backend_get_default_buffer_type(backends[b]);
         if (!ggml_backend_supports_buft(backends[b], s->bufts[b])) {
-            return err_set(ERR_INVALID, "ggml_backend_sched_new: backend %s cannot use buffers of type %s", ggml_backend_name(backends[b]),
-                           ggml_backend_buft_name(s->bufts[b]));
+            return err_set(ERR_INVALID, "ggml_backend_sched_new: backend %s cannot use buffers of type %s",
+                           ggml_backend_name(backends[b]), ggml_backend_buft_name(s->bufts[b]));
         }
     }
     s->galloc = ggml_gallocr_new_n(s->bufts, n);
@@ -125,11 +127,11 @@ static enum err set_up(struct ggml_backend_sched *s, ggml_backend_t *backends, g
     return make_events(s);
 }
 
-ggml_backend_sched_t ggml_backend_sched_new(ggml_backend_t *backends, ggml_backend_buffer_type_t *bufts, int n_backends, size_t graph_size,
-                                            bool parallel, bool op_offload) {
+ggml_backend_sched_t ggml_backend_sched_new(ggml_backend_t *backends, ggml_backend_buffer_type_t *bufts, int n_backends,
+                                            size_t graph_size, bool parallel, bool op_offload) {
     if (!backends || n_backends < 1 || n_backends > SCHED_MAX_BACKENDS || graph_size > INT32_MAX / 64) {
-        DEVICE_FAIL(NULL, ERR_INVALID, "ggml_backend_sched_new: %d backends (1 to %d are possible), graph size %zu", n_backends,
-                    SCHED_MAX_BACKENDS, graph_size);
+        DEVICE_FAIL(NULL, ERR_INVALID, "ggml_backend_sched_new: %d backends (1 to %d are possible), graph size %zu",
+                    n_backends, SCHED_MAX_BACKENDS, graph_size);
     }
     struct ggml_backend_sched *s = calloc(1, sizeof(*s));
     if (!s) DEVICE_FAIL(NULL, ERR_NOMEM, "no memory for a scheduler");
@@ -151,8 +153,9 @@ void ggml_backend_sched_free(ggml_backend_sched_t s) {
     }
     ggml_gallocr_free(s->galloc);
     for (int i = 0; i < s->pool.n_blocks; i++) free(s->pool.blocks[i]);
-    void *const lists[] = {s->keys, s->values, s->entries, s->node_entry, s->node_src, s->presets, s->splits, s->copies, s->patches,
-                           s->rotated, s->pool.blocks, s->own.nodes, s->own.leafs, s->node_ids, s->leaf_ids};
+    void *const lists[] = {s->keys,        s->values,    s->entries,   s->node_entry, s->node_src,
+                           s->presets,     s->splits,    s->copies,    s->patches,    s->rotated,
+                           s->pool.blocks, s->own.nodes, s->own.leafs, s->node_ids,   s->leaf_ids};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) free(lists[i]);
     free(s);
 }
@@ -165,7 +168,7 @@ void ggml_backend_sched_reset(ggml_backend_sched_t s) {
     s->is_alloc = false;
 }
 
-// ---- splitting --------------------------------------------------------------------------------------------------------
+// ---- splitting ------------------------------------------------------------------------------------------------------
 
 // One backend that can read everything: the graph is one split, taken as it is.
 static bool is_whole(const struct ggml_backend_sched *s, const struct ggml_cgraph *graph) {
@@ -185,7 +188,7 @@ static enum err split_whole(struct ggml_backend_sched *s, struct ggml_cgraph *gr
     s->own_in_use = false;
     s->n_copies = s->n_patches = s->n_rotated = s->n_splits = 0;
     TRY(sched_grow((void **) &s->splits, &s->split_room, 1, sizeof(struct sched_split)));
-    s->splits[0] = (struct sched_split) {.i_end = graph->n_nodes, .own_end = graph->n_nodes};
+    s->splits[0] = (struct sched_split){.i_end = graph->n_nodes, .own_end = graph->n_nodes};
     s->n_splits = 1;
     return ERR_OK;
 }
@@ -214,10 +217,10 @@ void ggml_backend_sched_split_graph(ggml_backend_sched_t s, struct ggml_cgraph *
     if (usable(s, graph, "ggml_backend_sched_split_graph")) (void) !split(s, graph);
 }
 
-// ---- memory -----------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
-// While gallocr looks, nodes read the copies (of set 0) instead of their sources, and no result may take the place of an input that
-// the user may be writing for the next graph.
+// While gallocr looks, nodes read the copies (of set 0) instead of their sources, and no result may take the place of an
+// input that the user may be writing for the next graph.
 static void show_copies(struct ggml_backend_sched *s, bool show) {
     for (int i = 0; i < s->n_rotated; i++) {
         struct sched_rotated *r = &s->rotated[i];
@@ -259,7 +262,8 @@ bool ggml_backend_sched_reserve(ggml_backend_sched_t s, struct ggml_cgraph *grap
     ggml_backend_sched_synchronize(s);
     if (split(s, graph) != ERR_OK) return false;
     show_copies(s, true);
-    const bool ok = ggml_gallocr_reserve_n(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids)) && reserve_work(s) == ERR_OK;
+    const bool ok = ggml_gallocr_reserve_n(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids)) &&
+                    reserve_work(s) == ERR_OK;
     if (ok && s->debug) sched_print_plan(s, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids));
     show_copies(s, false);
     ggml_backend_sched_reset(s);
@@ -282,7 +286,8 @@ struct ggml_plan_report *ggml_backend_sched_plan_report(ggml_backend_sched_t s, 
     ggml_backend_sched_synchronize(s);
     if (split(s, graph) != ERR_OK) return NULL;
     show_copies(s, true);
-    struct ggml_plan_report *r = ggml_plan_report_new(graph_of(s), s->bufts, s->n_backends, ids(s, s->node_ids), ids(s, s->leaf_ids));
+    struct ggml_plan_report *r =
+        ggml_plan_report_new(graph_of(s), s->bufts, s->n_backends, ids(s, s->node_ids), ids(s, s->leaf_ids));
     show_copies(s, false);
     ggml_backend_sched_reset(s);
     return r;
@@ -349,7 +354,7 @@ bool ggml_backend_sched_alloc_graph(ggml_backend_sched_t s, struct ggml_cgraph *
     return s->is_alloc;
 }
 
-// ---- computing --------------------------------------------------------------------------------------------------------
+// ---- computing ------------------------------------------------------------------------------------------------------
 
 enum ggml_status ggml_backend_sched_graph_compute_async(ggml_backend_sched_t s, struct ggml_cgraph *graph) {
     if (!usable(s, graph, "ggml_backend_sched_graph_compute")) return GGML_STATUS_FAILED;
@@ -379,13 +384,14 @@ void ggml_backend_sched_synchronize(ggml_backend_sched_t s) {
     if (!s->is_alloc) s->next_set = 0;  // nothing is under way: start over with the first set
 }
 
-void ggml_backend_sched_set_eval_callback(ggml_backend_sched_t s, ggml_backend_sched_eval_callback callback, void *user_data) {
+void ggml_backend_sched_set_eval_callback(ggml_backend_sched_t s, ggml_backend_sched_eval_callback callback,
+                                          void *user_data) {
     if (!s) return;
     s->callback = callback;
     s->callback_data = user_data;
 }
 
-// ---- questions --------------------------------------------------------------------------------------------------------
+// ---- questions ------------------------------------------------------------------------------------------------------
 
 int ggml_backend_sched_get_n_backends(ggml_backend_sched_t s) { return s ? s->n_backends : 0; }
 
@@ -425,7 +431,7 @@ void ggml_backend_sched_set_tensor_backend(ggml_backend_sched_t s, struct ggml_t
         return;
     }
     if (sched_grow((void **) &s->presets, &s->preset_room, s->n_presets + 1, sizeof(struct sched_preset)) != ERR_OK) return;
-    s->presets[s->n_presets++] = (struct sched_preset) {node, b};
+    s->presets[s->n_presets++] = (struct sched_preset){node, b};
 }
 
 ggml_backend_t ggml_backend_sched_get_tensor_backend(ggml_backend_sched_t s, struct ggml_tensor *node) {
@@ -444,6 +450,8 @@ size_t ggml_backend_sched_overhead(ggml_backend_sched_t s) {
            (size_t) s->entry_room * sizeof(*s->entries) + (size_t) s->node_room * (GGML_MAX_SRC + 1) * sizeof(int32_t) +
            (size_t) s->preset_room * sizeof(*s->presets) + (size_t) s->split_room * sizeof(*s->splits) +
            (size_t) s->copy_room * sizeof(*s->copies) + (size_t) s->patch_room * sizeof(*s->patches) +
-           (size_t) s->rotated_room * sizeof(*s->rotated) + (size_t) s->pool.n_blocks * SCHED_TENSORS_PER_BLOCK * sizeof(struct ggml_tensor) +
-           (size_t) s->own_nodes_room * (sizeof(void *) + sizeof(int)) + (size_t) s->own_leafs_room * (sizeof(void *) + sizeof(int));
+           (size_t) s->rotated_room * sizeof(*s->rotated) +
+           (size_t) s->pool.n_blocks * SCHED_TENSORS_PER_BLOCK * sizeof(struct ggml_tensor) +
+           (size_t) s->own_nodes_room * (sizeof(void *) + sizeof(int)) +
+           (size_t) s->own_leafs_room * (sizeof(void *) + sizeof(int));
 }

@@ -1,9 +1,10 @@
-// The inside of the scheduler. A graph goes through five steps: every tensor gets a backend (sched_assign.c, four passes), the nodes
-// are cut into splits of one backend each with the copies between them (sched_split.c), gallocr gives everything memory
-// (sched.c), and the splits run in order (sched_run.c).
+// The inside of the scheduler. A graph goes through five steps: every tensor gets a backend (sched_assign.c, four passes),
+// the nodes are cut into splits of one backend each with the copies between them (sched_split.c), gallocr gives everything
+// memory (sched.c), and the splits run in order (sched_run.c).
 //
-// The graph itself is not changed: a node that must read a copy instead of its source is run as a shadow, a copy of its struct
-// with other sources, made after its memory is known. So a graph can be split again, and its tensors may be freed at any time.
+// The graph itself is not changed: a node that must read a copy instead of its source is run as a shadow, a copy of its
+// struct with other sources, made after its memory is known. So a graph can be split again, and its tensors may be freed
+// at any time.
 #pragma once
 
 #include "alloc/gallocr.h"
@@ -11,29 +12,29 @@
 
 enum {
     SCHED_MAX_BACKENDS = 16,
-    SCHED_MAX_COPIES = 4,         // sets of inputs when consecutive graphs overlap
+    SCHED_MAX_COPIES = 4,  // sets of inputs when consecutive graphs overlap
     SCHED_MAX_SPLIT_INPUTS = 30,
     SCHED_TENSORS_PER_BLOCK = 64,
-    SCHED_NOWHERE = -1,           // not assigned yet
-    SCHED_FOREIGN = -2,           // in a buffer that no backend of this scheduler can use: always read through a copy
+    SCHED_NOWHERE = -1,  // not assigned yet
+    SCHED_FOREIGN = -2,  // in a buffer that no backend of this scheduler can use: always read through a copy
 };
 
 // What the scheduler knows of a tensor of the graph at hand.
 struct sched_entry {
     struct ggml_tensor *tensor;
-    int32_t root;                 // entry of its view_src, or its own
-    int32_t copies;               // head of the list of its copies, -1
-    int32_t version;              // of a root: how often an operation in place has written it so far (splitting)
+    int32_t root;     // entry of its view_src, or its own
+    int32_t copies;   // head of the list of its copies, -1
+    int32_t version;  // of a root: how often an operation in place has written it so far (splitting)
     int16_t backend;
-    const char *cause;            // which rule assigned it, for the debug print
+    const char *cause;  // which rule assigned it, for the debug print
 };
 
 // A source on another backend: one tensor per set of inputs.
 struct sched_copy {
     struct ggml_tensor *source;
     struct ggml_tensor *to[SCHED_MAX_COPIES];
-    struct ggml_tensor *marker;   // with several sets: an empty tensor that reads the source
-    int32_t next;                 // of the same source
+    struct ggml_tensor *marker;  // with several sets: an empty tensor that reads the source
+    int32_t next;                // of the same source
     int32_t version;
     int16_t backend, source_backend;
     bool user_input;
@@ -42,17 +43,17 @@ struct sched_copy {
 // A node that reads a copy: source i_src is `copy`.
 struct sched_patch {
     struct ggml_tensor *node;
-    struct ggml_tensor *original; // what the node reads in the graph
+    struct ggml_tensor *original;  // what the node reads in the graph
     int32_t copy;
-    int32_t position;             // of the node in the scheduler's own graph
+    int32_t position;  // of the node in the scheduler's own graph
     int16_t i_src;
 };
 
 struct sched_split {
     int backend;
-    int i_start, i_end;           // nodes of the graph at hand
-    int first_copy, n_copies;     // copies to make before it runs
-    int own_start, own_end;       // the same nodes in the scheduler's own graph
+    int i_start, i_end;        // nodes of the graph at hand
+    int first_copy, n_copies;  // copies to make before it runs
+    int own_start, own_end;    // the same nodes in the scheduler's own graph
     struct ggml_cgraph graph;
 };
 
@@ -65,7 +66,7 @@ struct sched_preset {
 struct sched_rotated {
     struct ggml_tensor *input;
     struct ggml_tensor *others[SCHED_MAX_COPIES];  // [0] unused: the input itself
-    int32_t flags;                // of the input, while gallocr is shown it as something to keep
+    int32_t flags;                                 // of the input, while gallocr is shown it as something to keep
 };
 
 // Tensors of the scheduler's own; blocks, so that addresses stay.
@@ -109,9 +110,9 @@ struct ggml_backend_sched {
     struct ggml_cgraph own;
     int own_nodes_room, own_leafs_room;
     int *node_ids, *leaf_ids;
-    bool own_in_use;              // false: one backend, the graph at hand is taken as it is
+    bool own_in_use;  // false: one backend, the graph at hand is taken as it is
 
-    int n_sets, set, next_set;    // sets of inputs, the one in use, the next one
+    int n_sets, set, next_set;  // sets of inputs, the one in use, the next one
     bool is_reset, is_alloc;
     ggml_backend_sched_eval_callback callback;
     void *callback_data;

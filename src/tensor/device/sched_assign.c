@@ -1,11 +1,12 @@
-// Passes 1 to 4 of the scheduler: which backend each tensor belongs to. Backends are ordered by preference, the processor last.
+// Passes 1 to 4 of the scheduler: which backend each tensor belongs to. Backends are ordered by preference, the processor
+// last.
 //
-// 1. What lies in memory already decides for itself: results that are placed, inputs (last backend), and nodes that read weights
-//    (the weights' backend, or one that offers to do the operation with weights copied over).
-// 2. Backends spread along the graph: from each node that a preferred backend has, down to the next assigned node and then up,
-//    while the backend supports the operation; then the same for the last backend.
-// 3. Nodes without a backend go where most of their sources can be read; nodes move to a more preferred backend that has the same
-//    memory and reads all their sources.
+// 1. What lies in memory already decides for itself: results that are placed, inputs (last backend), and nodes that read
+//    weights (the weights' backend, or one that offers to do the operation with weights copied over).
+// 2. Backends spread along the graph: from each node that a preferred backend has, down to the next assigned node and then
+//    up, while the backend supports the operation; then the same for the last backend.
+// 3. Nodes without a backend go where most of their sources can be read; nodes move to a more preferred backend that has
+//    the same memory and reads all their sources.
 // 4. Sources without a backend go to their view's source's, or to their reader's.
 #include "device/sched.h"
 #include "ops/op.h"
@@ -39,10 +40,11 @@ static void give(struct sched_entry *e, int backend, const char *cause) {
     e->cause = cause;
 }
 
-// ---- pass 1 -----------------------------------------------------------------------------------------------------------
+// ---- pass 1 ---------------------------------------------------------------------------------------------------------
 
 // A weight that lies on the host may still be worth copying to a backend that says so.
-static int offloaded(const struct ggml_backend_sched *s, ggml_backend_buffer_t weights, const struct ggml_tensor *node, int home) {
+static int offloaded(const struct ggml_backend_sched *s, ggml_backend_buffer_t weights, const struct ggml_tensor *node,
+                     int home) {
     if (!s->op_offload || home != s->n_backends - 1 || !ggml_backend_buffer_is_host(weights)) return home;
     for (int b = 0; b < home; b++) {
         if (supports(s, b, node) && ggml_backend_offload_op(s->backends[b], node)) return b;
@@ -73,7 +75,8 @@ static enum err assign_placed(struct ggml_backend_sched *s, struct sched_entry *
         } else if (sched_is_view(t)) {
             give(e, SCHED_FOREIGN, "1.foreign");
         } else {
-            return err_set(ERR_UNSUPPORTED, "node '%s' (%s) writes to a %s buffer, but no backend that can use that buffer has the operation",
+            return err_set(ERR_UNSUPPORTED,
+                           "node '%s' (%s) writes to a %s buffer, but no backend that can use that buffer has the operation",
                            t->name, ggml_op_desc(t), ggml_backend_buffer_name(buffer));
         }
         return ERR_OK;
@@ -95,7 +98,7 @@ static enum err pass_weights(struct ggml_backend_sched *s) {
     return ERR_OK;
 }
 
-// ---- pass 2 -----------------------------------------------------------------------------------------------------------
+// ---- pass 2 ---------------------------------------------------------------------------------------------------------
 
 // One node on the way: `at` is the backend that spreads, or SCHED_NOWHERE.
 static void spread_over(struct ggml_backend_sched *s, struct sched_entry *e, bool with_last, int *at, const char *cause) {
@@ -121,7 +124,7 @@ static void pass_spread(struct ggml_backend_sched *s) {
     spread(s, true, true, "2.rest");
 }
 
-// ---- pass 3 -----------------------------------------------------------------------------------------------------------
+// ---- pass 3 ---------------------------------------------------------------------------------------------------------
 
 // How many sources of node i backend b can read; *all: every one.
 static int count_readable(const struct ggml_backend_sched *s, int i, int b, bool *all) {
@@ -130,8 +133,10 @@ static int count_readable(const struct ggml_backend_sched *s, int i, int b, bool
     for (int j = 0; j < GGML_MAX_SRC; j++) {
         const int32_t e = s->node_src[i * GGML_MAX_SRC + j];
         if (e < 0) continue;
-        if (sched_readable(s, &s->entries[e], b)) n++;
-        else *all = false;
+        if (sched_readable(s, &s->entries[e], b))
+            n++;
+        else
+            *all = false;
     }
     return n;
 }
@@ -163,12 +168,14 @@ static void pass_upgrade(struct ggml_backend_sched *s) {
     for (int i = 0; i < s->graph->n_nodes; i++) {
         struct sched_entry *e = &s->entries[s->node_entry[i]];
         if (sched_is_view(e->tensor)) continue;
-        if (e->backend == SCHED_NOWHERE) settle(s, i, e);
-        else if (e->backend > 0 && !(e->cause && e->cause[0] == 'p')) upgrade(s, i, e);
+        if (e->backend == SCHED_NOWHERE)
+            settle(s, i, e);
+        else if (e->backend > 0 && !(e->cause && e->cause[0] == 'p'))
+            upgrade(s, i, e);
     }
 }
 
-// ---- pass 4 -----------------------------------------------------------------------------------------------------------
+// ---- pass 4 ---------------------------------------------------------------------------------------------------------
 
 static enum err pass_sources(struct ggml_backend_sched *s) {
     for (int i = 0; i < s->graph->n_nodes; i++) {
@@ -178,7 +185,8 @@ static enum err pass_sources(struct ggml_backend_sched *s) {
             if (root != SCHED_NOWHERE) give(e, root, "4.vsrc");
         }
         if (e->backend == SCHED_NOWHERE && !sched_is_view(e->tensor)) {
-            return err_set(ERR_UNSUPPORTED, "no backend of this scheduler can run node '%s' (%s)", e->tensor->name, ggml_op_desc(e->tensor));
+            return err_set(ERR_UNSUPPORTED, "no backend of this scheduler can run node '%s' (%s)", e->tensor->name,
+                           ggml_op_desc(e->tensor));
         }
         for (int j = 0; j < GGML_MAX_SRC; j++) {
             const int32_t k = s->node_src[i * GGML_MAX_SRC + j];

@@ -1,5 +1,6 @@
-// What the scheduler decided, for people: GGML_SCHED_DEBUG=1 shows the splits and their copies, 2 every node with the backend of each
-// source and the rule that chose it (the causes of sched_assign.c); reserving also shows the plan's peak, at 2 what makes it, at 3 all of it.
+// What the scheduler decided, for people: GGML_SCHED_DEBUG=1 shows the splits and their copies, 2 every node with the
+// backend of each source and the rule that chose it (the causes of sched_assign.c); reserving also shows the plan's peak,
+// at 2 what makes it, at 3 all of it.
 #include "device/sched.h"
 #include "base/log.h"
 #include "ggml/plan.h"
@@ -18,14 +19,16 @@ static void print_node(const struct ggml_backend_sched *s, int i) {
         const int32_t k = s->node_src[i * GGML_MAX_SRC + j];
         if (k < 0) continue;
         const struct sched_entry *src = &s->entries[k];
-        ggml_log_write(GGML_LOG_LEVEL_CONT, " %s [%s %s]", src->tensor->name, name_of(s, src->backend), src->cause ? src->cause : "");
+        ggml_log_write(GGML_LOG_LEVEL_CONT, " %s [%s %s]", src->tensor->name, name_of(s, src->backend),
+                       src->cause ? src->cause : "");
     }
     ggml_log_write(GGML_LOG_LEVEL_CONT, "\n");
 }
 
 static void print_split(const struct ggml_backend_sched *s, int k) {
     const struct sched_split *split = &s->splits[k];
-    say("## split %d: %s, nodes %d to %d, %d inputs", k, name_of(s, split->backend), split->i_start, split->i_end - 1, split->n_copies);
+    say("## split %d: %s, nodes %d to %d, %d inputs", k, name_of(s, split->backend), split->i_start, split->i_end - 1,
+        split->n_copies);
     for (int c = 0; c < split->n_copies; c++) {
         const struct sched_copy *copy = &s->copies[split->first_copy + c];
         ggml_log_write(GGML_LOG_LEVEL_CONT, "%s %s (%.1f KiB, from %s)", c ? "," : ":", copy->source->name,
@@ -36,7 +39,8 @@ static void print_split(const struct ggml_backend_sched *s, int k) {
 }
 
 void sched_print(const struct ggml_backend_sched *s) {
-    say("## scheduler: %d nodes, %d splits, %d copies, %d sets of inputs\n", s->graph->n_nodes, s->n_splits, s->n_copies, s->n_sets);
+    say("## scheduler: %d nodes, %d splits, %d copies, %d sets of inputs\n", s->graph->n_nodes, s->n_splits, s->n_copies,
+        s->n_sets);
     for (int k = 0; k < s->n_splits; k++) print_split(s, k);
 }
 
@@ -60,8 +64,8 @@ static void print_peak(const struct layout *l, int pool, size_t peak) {
     for (int i = 0; i < l->n_slots; i++) {
         const struct plan_item *it = &l->items[i];
         if (l->slots[i].pool != pool || it->first > t || it->last < t || it->bytes < peak / 100) continue;
-        say("   %9.3f MiB %-12s %-24s steps %d to %d%s\n", (double) it->bytes / 1048576.0, ggml_op_desc(l->slots[i].root), l->slots[i].root->name,
-            it->first, it->last, it->over >= 0 && it->first == t ? ", over its source" : "");
+        say("   %9.3f MiB %-12s %-24s steps %d to %d%s\n", (double) it->bytes / 1048576.0, ggml_op_desc(l->slots[i].root),
+            l->slots[i].root->name, it->first, it->last, it->over >= 0 && it->first == t ? ", over its source" : "");
     }
 }
 
@@ -69,8 +73,8 @@ static void print_items(const struct layout *l, int pool) {
     for (int i = 0; i < l->n_slots; i++) {
         const struct plan_item *it = &l->items[i];
         if (l->slots[i].pool != pool) continue;
-        say("   item %d: %zu bytes at %zu, steps %d to %d, may take %d %d, took %d, %s %s\n", i, it->bytes, it->offset, it->first, it->last,
-            it->take[0], it->take[1], it->over, ggml_op_desc(l->slots[i].root), l->slots[i].root->name);
+        say("   item %d: %zu bytes at %zu, steps %d to %d, may take %d %d, took %d, %s %s\n", i, it->bytes, it->offset,
+            it->first, it->last, it->take[0], it->take[1], it->over, ggml_op_desc(l->slots[i].root), l->slots[i].root->name);
     }
 }
 
@@ -80,8 +84,9 @@ void sched_print_plan(struct ggml_backend_sched *s, struct ggml_cgraph *graph, c
     for (int b = 0; r && b < s->n_backends; b++) {
         const int pool = s->galloc->pool_of_id[b];
         const struct ggml_plan_buffer *p = &r->buffers[pool];
-        say("## plan for %s: nodes %d peak %zu bound %zu lb1 %zu lb2 %zu best-fit %zu pieces %d tries %d us %lld\n", name_of(s, b), r->n_nodes,
-            p->peak, p->bound, p->lb1, p->lb2, p->best_fit, p->n_chunks, r->tries, (long long) r->plan_us);
+        say("## plan for %s: nodes %d peak %zu bound %zu lb1 %zu lb2 %zu best-fit %zu pieces %d tries %d us %lld\n",
+            name_of(s, b), r->n_nodes, p->peak, p->bound, p->lb1, p->lb2, p->best_fit, p->n_chunks, r->tries,
+            (long long) r->plan_us);
         if (s->debug > 2) print_items(&s->galloc->layout, pool);
         if (s->debug > 1) print_peak(&s->galloc->layout, pool, p->peak);
     }

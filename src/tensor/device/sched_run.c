@@ -1,13 +1,16 @@
-// Running the splits in order, with the copies each needs. Backends work asynchronously where they can: a copy waits for what
-// the destination still does with that memory (an event if there are several sets of inputs, else all of its work), and inputs
-// that the user wrote are copied at once, so that the user may overwrite them as soon as the call returns.
+// Running the splits in order, with the copies each needs. Backends work asynchronously where they can: a copy waits for
+// what the destination still does with that memory (an event if there are several sets of inputs, else all of its work),
+// and inputs that the user wrote are copied at once, so that the user may overwrite them as soon as the call returns.
 #include "device/sched.h"
 
 static void wait_for(struct ggml_backend_sched *s, int b, bool from_host) {
     const ggml_backend_event_t event = s->events[b][s->set];
-    if (!event) ggml_backend_synchronize(s->backends[b]);
-    else if (from_host) ggml_backend_event_synchronize(event);
-    else ggml_backend_event_wait(s->backends[b], event);
+    if (!event)
+        ggml_backend_synchronize(s->backends[b]);
+    else if (from_host)
+        ggml_backend_event_synchronize(event);
+    else
+        ggml_backend_event_wait(s->backends[b], event);
 }
 
 static void copy_input(struct ggml_backend_sched *s, const struct sched_copy *c) {
@@ -59,8 +62,8 @@ enum ggml_status sched_run(struct ggml_backend_sched *s) {
     for (int k = 0; k < s->n_splits && !stop; k++) {
         struct sched_split *split = &s->splits[k];
         for (int c = 0; c < split->n_copies; c++) copy_input(s, &s->copies[split->first_copy + c]);
-        const enum ggml_status status = s->callback ? run_watched(s, split, &stop)
-                                                    : device_graph_compute(s->backends[split->backend], &split->graph, 0);
+        const enum ggml_status status =
+            s->callback ? run_watched(s, split, &stop) : device_graph_compute(s->backends[split->backend], &split->graph, 0);
         if (status != GGML_STATUS_SUCCESS) return status;
         if (split->n_copies > 0) ggml_backend_event_record(s->events[split->backend][s->set], s->backends[split->backend]);
     }

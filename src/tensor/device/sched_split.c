@@ -1,6 +1,7 @@
-// Pass 5 of the scheduler: the nodes are cut where the backend changes, and sources on other backends are replaced by copies that
-// are made before the split runs. The result is also written down as a graph of the scheduler's own (nodes with the copies where
-// they are made) in which gallocr sees how long everything lives: a source until it has been copied, a copy until its last reader.
+// Pass 5 of the scheduler: the nodes are cut where the backend changes, and sources on other backends are replaced by
+// copies that are made before the split runs. The result is also written down as a graph of the scheduler's own (nodes
+// with the copies where they are made) in which gallocr sees how long everything lives: a source until it has been copied,
+// a copy until its last reader.
 #include "device/sched.h"
 
 #include <stdio.h>
@@ -23,8 +24,10 @@ struct ggml_tensor *sched_new_tensor(struct ggml_backend_sched *s) {
     return t;
 }
 
-// A tensor like t, with its strides, that nothing computes. source: what it will be a copy of, so that this lives until then.
-static struct ggml_tensor *twin(struct ggml_backend_sched *s, struct ggml_tensor *t, struct ggml_tensor *source, const char *where, int set) {
+// A tensor like t, with its strides, that nothing computes. source: what it will be a copy of, so that this lives until
+// then.
+static struct ggml_tensor *twin(struct ggml_backend_sched *s, struct ggml_tensor *t, struct ggml_tensor *source,
+                                const char *where, int set) {
     struct ggml_tensor *c = sched_new_tensor(s);
     if (!c) return NULL;
     memset(c, 0, sizeof(*c));
@@ -36,7 +39,7 @@ static struct ggml_tensor *twin(struct ggml_backend_sched *s, struct ggml_tensor
     return c;
 }
 
-// ---- copies -----------------------------------------------------------------------------------------------------------
+// ---- copies ---------------------------------------------------------------------------------------------------------
 
 static int32_t find_copy(const struct ggml_backend_sched *s, const struct sched_entry *e, int backend) {
     const int32_t version = s->entries[e->root].version;
@@ -51,8 +54,12 @@ static enum err make_copy(struct ggml_backend_sched *s, struct sched_entry *e, i
     struct ggml_tensor *t = e->tensor;
     const struct ggml_tensor *root = t->view_src ? t->view_src : t;
     struct sched_copy *c = &s->copies[s->n_copies];
-    *c = (struct sched_copy) {.source = t, .next = e->copies, .version = s->entries[e->root].version, .backend = (int16_t) backend,
-                              .source_backend = e->backend, .user_input = (root->flags & GGML_TENSOR_FLAG_INPUT) != 0};
+    *c = (struct sched_copy){.source = t,
+                             .next = e->copies,
+                             .version = s->entries[e->root].version,
+                             .backend = (int16_t) backend,
+                             .source_backend = e->backend,
+                             .user_input = (root->flags & GGML_TENSOR_FLAG_INPUT) != 0};
     for (int k = 0; k < s->n_sets; k++) {
         // With several sets every copy has memory of its own from start to end, so that two graphs can be under way.
         struct ggml_tensor *source = s->n_sets == 1 ? t : NULL;
@@ -60,7 +67,8 @@ static enum err make_copy(struct ggml_backend_sched *s, struct sched_entry *e, i
         if (!c->to[k]) return ERR_NOMEM;
         if (s->n_sets > 1) c->to[k]->flags = GGML_TENSOR_FLAG_INPUT | GGML_TENSOR_FLAG_OUTPUT;
     }
-    if (s->n_sets > 1) {  // the copies are there from the start; this stands where they are made, so that the source lives until then
+    if (s->n_sets >
+        1) {  // the copies are there from the start; this stands where they are made, so that the source lives until then
         c->marker = twin(s, t, t, "copy", 0);
         if (!c->marker) return ERR_NOMEM;
         c->marker->ne[0] = 0;
@@ -69,14 +77,14 @@ static enum err make_copy(struct ggml_backend_sched *s, struct sched_entry *e, i
     return ERR_OK;
 }
 
-// ---- cutting ------------------------------------------------------------------------------------------------------------
+// ---- cutting --------------------------------------------------------------------------------------------------------
 
 static bool needs_copy(const struct ggml_backend_sched *s, const struct sched_entry *e, int backend) {
     return e->backend != backend && !sched_readable(s, e, backend);
 }
 
-// A weight that must be copied starts a split of its own, so that the copy of the weight before it can be forgotten; and a split
-// takes only so many copies.
+// A weight that must be copied starts a split of its own, so that the copy of the weight before it can be forgotten; and a
+// split takes only so many copies.
 static bool must_cut(const struct ggml_backend_sched *s, int i, const struct sched_split *split) {
     if (split->n_copies == 0) return false;
     int fresh = 0;
@@ -94,7 +102,7 @@ static bool must_cut(const struct ggml_backend_sched *s, int i, const struct sch
 static enum err open_split(struct ggml_backend_sched *s, int backend, int i) {
     TRY(sched_grow((void **) &s->splits, &s->split_room, s->n_splits + 1, sizeof(struct sched_split)));
     if (s->n_splits > 0) s->splits[s->n_splits - 1].i_end = i;
-    s->splits[s->n_splits++] = (struct sched_split) {.backend = backend, .i_start = i, .first_copy = s->n_copies};
+    s->splits[s->n_splits++] = (struct sched_split){.backend = backend, .i_start = i, .first_copy = s->n_copies};
     return ERR_OK;
 }
 
@@ -108,8 +116,11 @@ static enum err read_node(struct ggml_backend_sched *s, int i, struct sched_spli
             split->n_copies++;
         }
         TRY(sched_grow((void **) &s->patches, &s->patch_room, s->n_patches + 1, sizeof(struct sched_patch)));
-        s->patches[s->n_patches++] = (struct sched_patch) {.node = s->graph->nodes[i], .original = s->graph->nodes[i]->src[j],
-                                                           .copy = copy, .position = i, .i_src = (int16_t) j};
+        s->patches[s->n_patches++] = (struct sched_patch){.node = s->graph->nodes[i],
+                                                          .original = s->graph->nodes[i]->src[j],
+                                                          .copy = copy,
+                                                          .position = i,
+                                                          .i_src = (int16_t) j};
     }
     return ERR_OK;
 }
@@ -132,7 +143,7 @@ static enum err cut(struct ggml_backend_sched *s) {
     return ERR_OK;
 }
 
-// ---- the scheduler's own graph ------------------------------------------------------------------------------------------
+// ---- the scheduler's own graph --------------------------------------------------------------------------------------
 
 static enum err own_reserve(struct ggml_backend_sched *s, int n_nodes, int n_leafs) {
     int room = s->own_nodes_room;
@@ -165,7 +176,7 @@ static enum err rotate_inputs(struct ggml_backend_sched *s) {
         if (!(t->flags & GGML_TENSOR_FLAG_INPUT) || t->view_src || t->data) continue;
         TRY(sched_grow((void **) &s->rotated, &s->rotated_room, s->n_rotated + 1, sizeof(struct sched_rotated)));
         struct sched_rotated *r = &s->rotated[s->n_rotated++];
-        *r = (struct sched_rotated) {.input = t};
+        *r = (struct sched_rotated){.input = t};
         const int32_t e = sched_find(s, t);
         for (int k = 1; k < s->n_sets; k++) {
             r->others[k] = twin(s, t, NULL, ggml_backend_name(s->backends[buffer_id(s->entries[e].backend)]), k);
@@ -208,7 +219,8 @@ static enum err write_own(struct ggml_backend_sched *s) {
         }
         split->own_start = s->own.n_nodes;
         for (int i = split->i_start; i < split->i_end; i++) {
-            for (; patch < s->n_patches && s->patches[patch].position == i; patch++) s->patches[patch].position = s->own.n_nodes;
+            for (; patch < s->n_patches && s->patches[patch].position == i; patch++)
+                s->patches[patch].position = s->own.n_nodes;
             add_node(s, s->graph->nodes[i], s->entries[s->node_entry[i]].backend);
         }
         split->own_end = s->own.n_nodes;

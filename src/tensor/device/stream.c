@@ -86,12 +86,15 @@ ggml_backend_graph_plan_t ggml_backend_graph_plan_create(ggml_backend_t backend,
 
 void ggml_backend_graph_plan_free(ggml_backend_t backend, ggml_backend_graph_plan_t plan) {
     if (!backend || !plan) return;
-    if (backend->iface->graph_plan_create) backend->iface->graph_plan_free(backend, plan);
-    else free(plan);
+    if (backend->iface->graph_plan_create)
+        backend->iface->graph_plan_free(backend, plan);
+    else
+        free(plan);
 }
 
 enum ggml_status ggml_backend_graph_plan_compute(ggml_backend_t backend, ggml_backend_graph_plan_t plan) {
-    if (!backend || !plan) DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "graph plan compute: no %s", backend ? "plan" : "backend");
+    if (!backend || !plan)
+        DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "graph plan compute: no %s", backend ? "plan" : "backend");
     if (backend->iface->graph_plan_create) return backend->iface->graph_plan_compute(backend, plan);
     struct graph_plan *p = plan;
     return device_graph_compute(backend, &p->graph, 0);
@@ -117,6 +120,8 @@ void ggml_backend_event_synchronize(ggml_backend_event_t event) {
 
 void ggml_backend_event_wait(ggml_backend_t backend, ggml_backend_event_t event) {
     if (!event || !backend) return;
-    if (backend->iface->event_wait) backend->iface->event_wait(backend, event);
-    else ggml_backend_event_synchronize(event);
+    if (backend->iface->event_wait)
+        backend->iface->event_wait(backend, event);
+    else
+        ggml_backend_event_synchronize(event);
 }

@@ -5,7 +5,7 @@
 #include "support/net.h"
 #include "test.h"
 
-static struct ggml_context *context(void) { return ggml_init((struct ggml_init_params) {1 << 20, NULL, true}); }
+static struct ggml_context *context(void) { return ggml_init((struct ggml_init_params){1 << 20, NULL, true}); }
 
 static struct ggml_tensor *input(struct ggml_context *c, int64_t n) {
     struct ggml_tensor *t = ggml_new_tensor_1d(c, GGML_TYPE_F32, n);
@@ -50,11 +50,11 @@ static void test_reuse(void **state) {
     const size_t size = ggml_gallocr_get_buffer_size(ga, 0);
     assert_false(planned_again(ga, big.g));
     assert_non_null(big.y->data);
-    assert_false(planned_again(ga, big.g));      // the same tensors, allocated already
-    assert_false(planned_again(ga, same.g));     // another graph of that shape
-    assert_false(planned_again(ga, small.g));    // nothing larger than in its slot
-    assert_true(planned_again(ga, crossed.g));   // as many nodes, wired otherwise: other lifetimes
-    assert_true(planned_again(ga, longer.g));    // another number of nodes
+    assert_false(planned_again(ga, big.g));     // the same tensors, allocated already
+    assert_false(planned_again(ga, same.g));    // another graph of that shape
+    assert_false(planned_again(ga, small.g));   // nothing larger than in its slot
+    assert_true(planned_again(ga, crossed.g));  // as many nodes, wired otherwise: other lifetimes
+    assert_true(planned_again(ga, longer.g));   // another number of nodes
     assert_true(planned_again(ga, big.g));
     assert_int_equal(ggml_gallocr_get_buffer_size(ga, 0), size);
     assert_true(planned_again(ga, larger.g));
@@ -66,7 +66,8 @@ static void test_reuse(void **state) {
 
 static void test_several_buffers(void **state) {
     (void) state;
-    struct chain a = chain_new(100, 3, false), b = chain_new(100, 3, false), c = chain_new(10000, 3, false), crossed = chain_new(20, 3, true);
+    struct chain a = chain_new(100, 3, false), b = chain_new(100, 3, false), c = chain_new(10000, 3, false),
+                 crossed = chain_new(20, 3, true);
     struct guarded g[2];
     ggml_backend_buffer_type_t types[2] = {guarded_make(&g[0], SIZE_MAX, NULL), guarded_make(&g[1], SIZE_MAX, NULL)};
     ggml_gallocr_t ga = ggml_gallocr_new_n(types, 2);
@@ -81,7 +82,8 @@ static void test_several_buffers(void **state) {
     assert_int_equal(ggml_gallocr_get_buffer_size(ga, 1), sizes[1]);
     assert_true(ggml_gallocr_alloc_graph(ga, a.g));
     for (int i = 0; i < ggml_graph_n_nodes(a.g); i++) {
-        if (!ggml_graph_node(a.g, i)->view_src) assert_ptr_equal(ggml_backend_buffer_get_type(ggml_graph_node(a.g, i)->buffer), types[i % 2]);
+        if (!ggml_graph_node(a.g, i)->view_src)
+            assert_ptr_equal(ggml_backend_buffer_get_type(ggml_graph_node(a.g, i)->buffer), types[i % 2]);
     }
     assert_true(ggml_gallocr_alloc_graph(ga, b.g));
     assert_false(ggml_gallocr_alloc_graph(ga, c.g));  // only a single buffer re-reserves by itself
@@ -121,7 +123,8 @@ static void test_pieces(void **state) {
         assert_float_equal(sum, 8.0f * (float) (parts[k][0] + parts[k][1]), 1e-6f);
         for (int i = 0; i < ggml_graph_n_nodes(gf); i++) {
             const struct ggml_tensor *t = ggml_graph_node(gf, i);
-            assert_true((char *) t->data + ggml_nbytes(t) <= (char *) ggml_backend_buffer_get_base(t->buffer) + ggml_backend_buffer_get_size(t->buffer));
+            assert_true((char *) t->data + ggml_nbytes(t) <=
+                        (char *) ggml_backend_buffer_get_base(t->buffer) + ggml_backend_buffer_get_size(t->buffer));
         }
         ggml_free(c);
     }
@@ -136,7 +139,8 @@ static void test_tensor_too_large(void **state) {
     struct guarded g;
     ggml_backend_buffer_type_t type = guarded_make(&g, 1024, NULL);
     struct ggml_context *c = context();
-    struct ggml_tensor *small = ggml_new_tensor_1d(c, GGML_TYPE_F32, 10), *large = ggml_new_tensor_1d(c, GGML_TYPE_F32, 1000);
+    struct ggml_tensor *small = ggml_new_tensor_1d(c, GGML_TYPE_F32, 10),
+                       *large = ggml_new_tensor_1d(c, GGML_TYPE_F32, 1000);
     (void) large;
     assert_null(ggml_backend_alloc_ctx_tensors_from_buft(c, type));
     assert_error("4000 bytes");
@@ -155,7 +159,8 @@ static void test_tensor_too_large(void **state) {
     assert_int_equal(ggml_backend_buffer_get_size(b), size);
     assert_int_equal(g.n_alive, 5);
     ggml_backend_buffer_set_usage(b, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
-    for (int i = 0; i < 10; i++) assert_int_equal(ggml_backend_buffer_get_usage(t[i]->buffer), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(ggml_backend_buffer_get_usage(t[i]->buffer), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
     ggml_backend_buffer_clear(b, 0);
     assert_true(((float *) t[9]->data)[99] == 0.0f);
     ggml_backend_buffer_free(b);
@@ -177,7 +182,8 @@ static void test_placed_and_not(void **state) {
     ggml_backend_buffer_t own = ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), 4096);
     for (int i = 0; i < 4; i++) {
         struct chain h = chain_new(100, 2, false);
-        if (i % 2) assert_int_equal(ggml_backend_tensor_alloc(own, h.x, ggml_backend_buffer_get_base(own)), GGML_STATUS_SUCCESS);
+        if (i % 2)
+            assert_int_equal(ggml_backend_tensor_alloc(own, h.x, ggml_backend_buffer_get_base(own)), GGML_STATUS_SUCCESS);
         assert_true(ggml_gallocr_alloc_graph(ga, h.g));
         assert_true((h.x->buffer == own) == (i % 2 == 1));
         assert_true(h.y->buffer != own && h.y->data);
@@ -383,10 +389,13 @@ static void test_tallocr_full(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reuse), cmocka_unit_test(test_several_buffers), cmocka_unit_test(test_pieces), cmocka_unit_test(test_tensor_too_large),
-        cmocka_unit_test(test_placed_and_not), cmocka_unit_test(test_result_of_earlier_graph), cmocka_unit_test(test_unread),
-        cmocka_unit_test(test_views), cmocka_unit_test(test_read_twice), cmocka_unit_test(test_refused), cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_no_heap), cmocka_unit_test(test_misuse), cmocka_unit_test(test_tallocr_full),
+        cmocka_unit_test(test_reuse),          cmocka_unit_test(test_several_buffers),
+        cmocka_unit_test(test_pieces),         cmocka_unit_test(test_tensor_too_large),
+        cmocka_unit_test(test_placed_and_not), cmocka_unit_test(test_result_of_earlier_graph),
+        cmocka_unit_test(test_unread),         cmocka_unit_test(test_views),
+        cmocka_unit_test(test_read_twice),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_faults),         cmocka_unit_test(test_no_heap),
+        cmocka_unit_test(test_misuse),         cmocka_unit_test(test_tallocr_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-// The planner on intervals alone: valid plans whatever comes, the bound met where graphs look like graphs, chunks, fixed places.
+// The planner on intervals alone: valid plans whatever comes, the bound met where graphs look like graphs, chunks, fixed
+// places.
 #include "alloc/plan.h"
 #include "test.h"
 
@@ -10,7 +11,7 @@ static uint32_t below(uint32_t n) {
 }
 
 static struct plan_item item(size_t bytes, int first, int last) {
-    return (struct plan_item) {.bytes = bytes, .first = first, .last = last, .take = {-1, -1}, .over = -1};
+    return (struct plan_item){.bytes = bytes, .first = first, .last = last, .take = {-1, -1}, .over = -1};
 }
 
 // Items that are alive together must lie apart, unless one took over the other.
@@ -175,8 +176,9 @@ static void test_nothing(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),   cmocka_unit_test(test_chunks),   cmocka_unit_test(test_too_large),       cmocka_unit_test(test_fixed),
-        cmocka_unit_test(test_stream),   cmocka_unit_test(test_best_fit), cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_random),          cmocka_unit_test(test_chunks),  cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_fixed),           cmocka_unit_test(test_stream),  cmocka_unit_test(test_best_fit),
+        cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

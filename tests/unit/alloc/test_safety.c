@@ -1,5 +1,6 @@
-// Proof that plans are safe: graphs run in a NaN-filled buffer of exactly the planned size with guards at both ends, and every output
-// has the bits of a run in which nothing shares memory. What a plan got wrong would show as NaN, as other bits or in a guard.
+// Proof that plans are safe: graphs run in a NaN-filled buffer of exactly the planned size with guards at both ends, and
+// every output has the bits of a run in which nothing shares memory. What a plan got wrong would show as NaN, as other
+// bits or in a guard.
 #include "alloc/gallocr.h"
 #include "support/guarded.h"
 #include "support/net.h"
@@ -67,7 +68,8 @@ static void test_random_any_device(void **state) {
 }
 
 static void test_random_chunks(void **state) {
-    for (uint64_t seed = 300; seed < 360; seed++) check_random(*state, seed, 4096 + 64 * (seed % 10), ((struct fixture *) *state)->dev);
+    for (uint64_t seed = 300; seed < 360; seed++)
+        check_random(*state, seed, 4096 + 64 * (seed % 10), ((struct fixture *) *state)->dev);
 }
 
 static void test_net(void **state) {
@@ -107,14 +109,16 @@ struct attention {
 };
 
 static struct attention attention_new(int n_q, int n_kv, int n_head, int n_head_kv) {
-    struct attention t = {.c = ggml_init((struct ggml_init_params) {1 << 20, NULL, true})};
+    struct attention t = {.c = ggml_init((struct ggml_init_params){1 << 20, NULL, true})};
     t.g = ggml_new_graph_custom(t.c, 64, false);
     t.x = ggml_new_tensor_3d(t.c, GGML_TYPE_F32, 64, n_head, n_q);
     t.k = ggml_new_tensor_3d(t.c, GGML_TYPE_F32, 64, n_kv, n_head_kv);
     t.v = ggml_new_tensor_3d(t.c, GGML_TYPE_F32, 64, n_kv, n_head_kv);
     ggml_set_input(t.x), ggml_set_input(t.k), ggml_set_input(t.v);
-    t.q = ggml_scale(t.c, ggml_concat(t.c, ggml_view_3d(t.c, t.x, 64, n_head, 1, t.x->nb[1], t.x->nb[2], 0),
-                                      ggml_view_3d(t.c, t.x, 64, n_head, n_q - 1, t.x->nb[1], t.x->nb[2], t.x->nb[2]), 2), 0.5f);
+    t.q = ggml_scale(t.c,
+                     ggml_concat(t.c, ggml_view_3d(t.c, t.x, 64, n_head, 1, t.x->nb[1], t.x->nb[2], 0),
+                                 ggml_view_3d(t.c, t.x, 64, n_head, n_q - 1, t.x->nb[1], t.x->nb[2], t.x->nb[2]), 2),
+                     0.5f);
     t.a = ggml_flash_attn_ext(t.c, ggml_permute(t.c, t.q, 0, 2, 1, 3), t.k, t.v, NULL, 0.125f, 0, 0);
     struct ggml_tensor *out = ggml_add(t.c, ggml_reshape_3d(t.c, t.a, 64, n_head, n_q), t.x);
     ggml_set_output(out);
@@ -172,8 +176,9 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_random_any_device), cmocka_unit_test(test_random_chunks),
-        cmocka_unit_test(test_net), cmocka_unit_test(test_attention_in_place),
+        cmocka_unit_test(test_random_graphs),      cmocka_unit_test(test_random_any_device),
+        cmocka_unit_test(test_random_chunks),      cmocka_unit_test(test_net),
+        cmocka_unit_test(test_attention_in_place),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

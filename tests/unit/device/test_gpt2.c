@@ -1,5 +1,5 @@
-// The four GPT-2 programs give the same tokens and the same logits, from both file formats, at any batch size the same as at any other,
-// with and without a device; damaged files end in a message. Skips where the programs were not built.
+// The four GPT-2 programs give the same tokens and the same logits, from both file formats, at any batch size the same as
+// at any other, with and without a device; damaged files end in a message. Skips where the programs were not built.
 #include "test.h"
 
 #include "gguf.h"
@@ -12,7 +12,7 @@ enum { E = 32, L = 3, H = 4, V = 300, C = 96 };
 static char dir[] = "/tmp/lamina-gpt2-XXXXXX";
 static const char *bin = PROGRAM_DIR;
 
-// ---- a model in both formats ------------------------------------------------------------------------------------------------
+// ---- a model in both formats ----------------------------------------------------------------------------------------
 
 static float weight(uint64_t *s) {
     *s = *s * 6364136223846793005u + 1442695040888963407u;
@@ -24,16 +24,27 @@ struct part {
     int ne0, ne1;
 };
 
-static const struct part globals[] = {{"output_norm.weight", "model/ln_f/g", E, 1}, {"output_norm.bias", "model/ln_f/b", E, 1},
-                                      {"token_embd.weight", "model/wte", E, V}, {"position_embd.weight", "model/wpe", E, C}};
-static const struct part parts[] = {
-    {"attn_norm.weight", "ln_1/g", E, 1}, {"attn_norm.bias", "ln_1/b", E, 1}, {"ffn_norm.weight", "ln_2/g", E, 1}, {"ffn_norm.bias", "ln_2/b", E, 1},
-    {"attn_qkv.weight", "attn/c_attn/w", E, 3 * E}, {"attn_qkv.bias", "attn/c_attn/b", 3 * E, 1}, {"attn_output.weight", "attn/c_proj/w", E, E},
-    {"attn_output.bias", "attn/c_proj/b", E, 1}, {"ffn_up.weight", "mlp/c_fc/w", E, 4 * E}, {"ffn_up.bias", "mlp/c_fc/b", 4 * E, 1},
-    {"ffn_down.weight", "mlp/c_proj/w", 4 * E, E}, {"ffn_down.bias", "mlp/c_proj/b", E, 1}};
+static const struct part globals[] = {{"output_norm.weight", "model/ln_f/g", E, 1},
+                                      {"output_norm.bias", "model/ln_f/b", E, 1},
+                                      {"token_embd.weight", "model/wte", E, V},
+                                      {"position_embd.weight", "model/wpe", E, C}};
+static const struct part parts[] = {{"attn_norm.weight", "ln_1/g", E, 1},
+                                    {"attn_norm.bias", "ln_1/b", E, 1},
+                                    {"ffn_norm.weight", "ln_2/g", E, 1},
+                                    {"ffn_norm.bias", "ln_2/b", E, 1},
+                                    {"attn_qkv.weight", "attn/c_attn/w", E, 3 * E},
+                                    {"attn_qkv.bias", "attn/c_attn/b", 3 * E, 1},
+                                    {"attn_output.weight", "attn/c_proj/w", E, E},
+                                    {"attn_output.bias", "attn/c_proj/b", E, 1},
+                                    {"ffn_up.weight", "mlp/c_fc/w", E, 4 * E},
+                                    {"ffn_up.bias", "mlp/c_fc/b", 4 * E, 1},
+                                    {"ffn_down.weight", "mlp/c_proj/w", 4 * E, E},
+                                    {"ffn_down.bias", "mlp/c_proj/b", E, 1}};
 
-static void emit(struct ggml_context *c, struct gguf_context *g, FILE *f, const char *name, const char *old, const struct part *p, uint64_t *seed) {
-    struct ggml_tensor *t = p->ne1 == 1 ? ggml_new_tensor_1d(c, GGML_TYPE_F32, p->ne0) : ggml_new_tensor_2d(c, GGML_TYPE_F32, p->ne0, p->ne1);
+static void emit(struct ggml_context *c, struct gguf_context *g, FILE *f, const char *name, const char *old,
+                 const struct part *p, uint64_t *seed) {
+    struct ggml_tensor *t =
+        p->ne1 == 1 ? ggml_new_tensor_1d(c, GGML_TYPE_F32, p->ne0) : ggml_new_tensor_2d(c, GGML_TYPE_F32, p->ne0, p->ne1);
     ggml_set_name(t, name);
     for (int i = 0; i < p->ne0 * p->ne1; i++) ((float *) t->data)[i] = weight(seed);
     gguf_add_tensor(g, t);
@@ -47,7 +58,7 @@ static void write_models(void) {
     char path[128], words[V][16];
     const char *tokens[V];
     struct gguf_context *g = gguf_init_empty();
-    struct ggml_context *c = ggml_init((struct ggml_init_params) {16 << 20, NULL, false});
+    struct ggml_context *c = ggml_init((struct ggml_init_params){16 << 20, NULL, false});
     gguf_set_val_str(g, "general.architecture", "gpt2");
     gguf_set_val_u32(g, "gpt2.context_length", C);
     gguf_set_val_u32(g, "gpt2.embedding_length", E);
@@ -59,8 +70,10 @@ static void write_models(void) {
     const int32_t head[8] = {GGML_FILE_MAGIC, V, C, E, H, L, 0, V};
     fwrite(head, 4, 8, f);
     for (int i = 0; i < V; i++) {
-        if (i < 94) snprintf(words[i], sizeof(words[i]), "%c", 33 + i);
-        else snprintf(words[i], sizeof(words[i]), "w%d", i);
+        if (i < 94)
+            snprintf(words[i], sizeof(words[i]), "%c", 33 + i);
+        else
+            snprintf(words[i], sizeof(words[i]), "w%d", i);
         tokens[i] = words[i];
         const int32_t n = (int32_t) strlen(words[i]);
         fwrite(&n, 4, 1, f);
@@ -84,7 +97,7 @@ static void write_models(void) {
     ggml_free(c);
 }
 
-// ---- running ------------------------------------------------------------------------------------------------------------------
+// ---- running --------------------------------------------------------------------------------------------------------
 
 // The lines "tokens:" and "logits:" of a run; "" and the exit status if it failed.
 static int run(const char *program, const char *file, const char *options, char *out, size_t size) {
@@ -142,7 +155,7 @@ static void test_devices(void **state) {
     assert_int_equal(run("sched", "m.bin", "-p HelloW123 -n 6 -b 4 -ngl 9", got, sizeof(got)), 0);
     assert_string_equal(got, expected);
     unsetenv("LAMINA_SIM_WITHOUT");
-    setenv("LAMINA_SIM_MEM", "0.1", 1);       // too small for the weights
+    setenv("LAMINA_SIM_MEM", "0.1", 1);  // too small for the weights
     assert_int_equal(run("sched", "m.bin", "-p HelloW123 -n 6 -b 4 -ngl 9", got, sizeof(got)), 1);
     unsetenv("LAMINA_SIM_MEM");
     unsetenv("LAMINA_SIM");
@@ -175,7 +188,8 @@ static void test_damaged(void **state) {
 static int run_failing(const char *program, const char *options, int k, long *made, long *left) {
     char command[640], report[64];
     snprintf(report, sizeof(report), "%s/report", dir);
-    snprintf(command, sizeof(command), "FAIL_AT=%d FAIL_REPORT=%s LD_PRELOAD=%s %s/example-gpt-2-%s -m %s/m.gguf %s >/dev/null 2>&1", k, report,
+    snprintf(command, sizeof(command),
+             "FAIL_AT=%d FAIL_REPORT=%s LD_PRELOAD=%s %s/example-gpt-2-%s -m %s/m.gguf %s >/dev/null 2>&1", k, report,
              PRELOAD, bin, program, dir, options);
     const int status = system(command);
     *made = *left = -1;
@@ -186,8 +200,8 @@ static int run_failing(const char *program, const char *options, int k, long *ma
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Each allocation made to fail in turn: the program ends with an error or does without (a thread, a buffer of stdio), frees what it
-// had, and never crashes.
+// Each allocation made to fail in turn: the program ends with an error or does without (a thread, a buffer of stdio), frees
+// what it had, and never crashes.
 static void check_failing(const char *program, const char *options) {
     long made, left, all, fine;
     assert_int_equal(run_failing(program, options, 0, &all, &fine), 0);
@@ -230,6 +244,7 @@ static int tear_down(void **state) {
 
 int main(void) {
     quiet();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_devices), cmocka_unit_test(test_damaged), cmocka_unit_test(test_failing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_devices),
+                                       cmocka_unit_test(test_damaged), cmocka_unit_test(test_failing)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

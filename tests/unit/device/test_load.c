@@ -1,10 +1,9 @@
-// The registry, and devices from shared libraries. This program has no copy of the library of its own: all calls go to the shared one,
-// which the module uses too.
+// The registry, and devices from shared libraries. This program has no copy of the library of its own: all calls go to the
+// shared one, which the module uses too.
 #include "test.h"
 
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
-
 
 static void test_registry(void **state) {
     (void) state;
@@ -35,7 +34,7 @@ static void test_load_and_use(void **state) {
     assert_int_equal(ggml_backend_dev_count(), 2);
     ggml_backend_t b = ggml_backend_init_by_name("example0", NULL);
     assert_non_null(b);
-    struct ggml_context *c = ggml_init((struct ggml_init_params) {1 << 16, NULL, true});
+    struct ggml_context *c = ggml_init((struct ggml_init_params){1 << 16, NULL, true});
     struct ggml_cgraph *g = ggml_new_graph_custom(c, 16, false);
     struct ggml_tensor *x = ggml_new_tensor_1d(c, GGML_TYPE_F32, 4), *y = ggml_scale(c, x, 3.0f);
     ggml_build_forward_expand(g, y);
@@ -83,7 +82,10 @@ static void test_bad_libraries(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_registry), cmocka_unit_test(test_load_and_use), cmocka_unit_test(test_load_all), cmocka_unit_test(test_bad_libraries),
+        cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_load_and_use),
+        cmocka_unit_test(test_load_all),
+        cmocka_unit_test(test_bad_libraries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

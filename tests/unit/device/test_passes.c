@@ -1,5 +1,6 @@
-// The scheduler's passes one at a time: for each, a graph in which only that pass changes an assignment, and the classic small
-// example. Devices: SIM0 (preferred), then the processor. `host` weights lie with the processor, `dev` weights on SIM0.
+// The scheduler's passes one at a time: for each, a graph in which only that pass changes an assignment, and the classic
+// small example. Devices: SIM0 (preferred), then the processor. `host` weights lie with the processor, `dev` weights on
+// SIM0.
 #include "device/sched.h"
 #include "ggml-cpu.h"
 #include "test.h"
@@ -30,8 +31,8 @@ static int set_up(void **state) {
     assert_non_null(x->sim);
     ggml_backend_t backends[] = {x->sim, x->cpu};
     x->s = ggml_backend_sched_new(backends, NULL, 2, 256, false, false);
-    x->w = ggml_init((struct ggml_init_params) {1 << 16, NULL, true});
-    x->c = ggml_init((struct ggml_init_params) {1 << 20, NULL, true});
+    x->w = ggml_init((struct ggml_init_params){1 << 16, NULL, true});
+    x->c = ggml_init((struct ggml_init_params){1 << 20, NULL, true});
     x->g = ggml_new_graph_custom(x->c, 128, false);
     x->host = ggml_set_name(ggml_new_tensor_2d(x->w, GGML_TYPE_F32, 16, 16), "host");
     x->host_b = ggml_set_name(ggml_new_tensor_2d(x->w, GGML_TYPE_F32, 16, 16), "host_b");
@@ -62,7 +63,9 @@ static struct ggml_tensor *input(struct world *x) {
     return t;
 }
 
-static struct ggml_tensor *mul(struct world *x, struct ggml_tensor *w, struct ggml_tensor *t) { return ggml_mul_mat(x->c, w, t); }
+static struct ggml_tensor *mul(struct world *x, struct ggml_tensor *w, struct ggml_tensor *t) {
+    return ggml_mul_mat(x->c, w, t);
+}
 
 static void split(struct world *x, struct ggml_tensor *out) {
     ggml_build_forward_expand(x->g, out);
@@ -118,7 +121,8 @@ static void test_rest(void **state) {
 // A node the device lacks stays where it is possible, and spreading goes on behind it.
 static void test_lacking(void **state) {
     struct world *x = *state;
-    struct ggml_tensor *a = mul(x, x->dev, input(x)), *b = ggml_argsort(x->c, a, GGML_SORT_ORDER_ASC), *d = ggml_sqr(x->c, a);
+    struct ggml_tensor *a = mul(x, x->dev, input(x)), *b = ggml_argsort(x->c, a, GGML_SORT_ORDER_ASC),
+                       *d = ggml_sqr(x->c, a);
     struct ggml_tensor *e = ggml_get_rows(x->c, d, ggml_view_1d(x->c, b, 1, 0));
     split(x, e);
     expect(x, d, x->sim, "2.down");
@@ -135,7 +139,8 @@ static void test_best(void **state) {
     expect(x, a, x->cpu, "3.best");
 }
 
-// Pass 3, upgrade: two processors share one kind of memory; a node of the second moves to the first once its sources can be read there.
+// Pass 3, upgrade: two processors share one kind of memory; a node of the second moves to the first once its sources can be
+// read there.
 static void test_upgrade(void **state) {
     struct world *x = *state;
     ggml_backend_t other = ggml_backend_cpu_init(), backends[] = {other, x->cpu};
@@ -163,7 +168,8 @@ static void test_upgrade(void **state) {
 static void test_sources(void **state) {
     struct world *x = *state;
     struct ggml_tensor *bias = ggml_new_tensor_1d(x->c, GGML_TYPE_F32, 16);  // neither input nor weight
-    struct ggml_tensor *a = mul(x, x->dev, input(x)), *v = ggml_transpose(x->c, a), *b = ggml_cont(x->c, v), *d = ggml_add(x->c, a, bias);
+    struct ggml_tensor *a = mul(x, x->dev, input(x)), *v = ggml_transpose(x->c, a), *b = ggml_cont(x->c, v),
+                       *d = ggml_add(x->c, a, bias);
     struct ggml_tensor *out = ggml_add(x->c, ggml_cont(x->c, ggml_transpose(x->c, b)), d);
     split(x, out);
     expect(x, bias, x->sim, "4.cur");
@@ -235,7 +241,8 @@ static void test_twelve_nodes(void **state) {
     n[11] = ggml_soft_max(c, n[10]);
     split(x, n[11]);
     assert_int_equal(ggml_graph_n_nodes(x->g), 12);
-    static const char *const cause[12] = {"2.rest", "1.wgt", "2.rest", "1.wgt", "2.up", "2.up", "1.wgt", "2.down", "1.wgt", "2.down", "2.down", "2.down"};
+    static const char *const cause[12] = {"2.rest", "1.wgt",  "2.rest", "1.wgt",  "2.up",   "2.up",
+                                          "1.wgt",  "2.down", "1.wgt",  "2.down", "2.down", "2.down"};
     for (int i = 0; i < 12; i++) expect(x, n[i], i < 4 ? x->cpu : x->sim, cause[i]);
     assert_int_equal(ggml_backend_sched_get_n_splits(x->s), 2);
     assert_int_equal(x->s->splits[1].i_start, 4);
@@ -262,8 +269,9 @@ int main(void) {
     setenv("LAMINA_SIM", "1", 1);
     quiet();
     const struct CMUnitTest tests[] = {
-        CASE(test_weights), CASE(test_down), CASE(test_up), CASE(test_rest), CASE(test_lacking), CASE(test_best), CASE(test_upgrade),
-        CASE(test_sources), CASE(test_split), CASE(test_stale_copy), CASE(test_twelve_nodes), CASE(test_impossible),
+        CASE(test_weights), CASE(test_down),       CASE(test_up),           CASE(test_rest),
+        CASE(test_lacking), CASE(test_best),       CASE(test_upgrade),      CASE(test_sources),
+        CASE(test_split),   CASE(test_stale_copy), CASE(test_twelve_nodes), CASE(test_impossible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

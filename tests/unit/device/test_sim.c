@@ -1,4 +1,5 @@
-// The simulated device keeps its promises: memory nobody else can touch, limits, alignment, asynchronous work in order, events.
+// The simulated device keeps its promises: memory nobody else can touch, limits, alignment, asynchronous work in order,
+// events.
 #include "backend/sim/sim.h"
 #include "support/net.h"
 #include "support/random_graph.h"
@@ -30,8 +31,10 @@ static int signal_of_touch(volatile char *p, bool write) {
     const pid_t child = fork();
     if (child == 0) {
         signal(SIGSEGV, SIG_DFL);
-        if (write) *p = 1;
-        else (void) *p;
+        if (write)
+            *p = 1;
+        else
+            (void) *p;
         _exit(0);
     }
     int status;
@@ -46,7 +49,7 @@ static void test_out_of_reach(void **state) {
     assert_false(ggml_backend_buffer_is_host(b));
     assert_int_equal(signal_of_touch(ggml_backend_buffer_get_base(b), false), SIGSEGV);
     assert_int_equal(signal_of_touch((char *) ggml_backend_buffer_get_base(b) + 9999, true), SIGSEGV);
-    struct ggml_context *c = ggml_init((struct ggml_init_params) {1 << 16, NULL, true});
+    struct ggml_context *c = ggml_init((struct ggml_init_params){1 << 16, NULL, true});
     struct ggml_tensor *t = ggml_new_tensor_1d(c, GGML_TYPE_F32, 4);
     assert_int_equal(ggml_backend_tensor_alloc(b, t, (char *) ggml_backend_buffer_get_base(b) + 256), GGML_STATUS_SUCCESS);
     const float in[4] = {1, 2, 3, 4};
@@ -86,7 +89,7 @@ static void test_host_pointer(void **state) {
     for (int i = 0; i < 1024; i++) mem[i] = (float) i;
     ggml_backend_buffer_t b = ggml_backend_dev_buffer_from_host_ptr(device(0), mem, 4096, 4096);
     assert_non_null(b);
-    struct ggml_context *c = ggml_init((struct ggml_init_params) {1 << 16, NULL, true});
+    struct ggml_context *c = ggml_init((struct ggml_init_params){1 << 16, NULL, true});
     struct ggml_tensor *t = ggml_new_tensor_1d(c, GGML_TYPE_F32, 8), *back = ggml_dup_tensor(c, t);
     assert_int_equal(ggml_backend_tensor_alloc(b, t, mem + 16), GGML_STATUS_SUCCESS);
     ggml_backend_buffer_t host = ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), 64);
@@ -111,7 +114,8 @@ static void test_random_graphs(void **state) {
         struct random_graph a, b;
         random_graph_build(&a, seed, 60);
         random_graph_build(&b, seed, 60);
-        ggml_gallocr_t ga = ggml_gallocr_new(ggml_backend_get_default_buffer_type(cpu)), gb = ggml_gallocr_new(ggml_backend_get_default_buffer_type(sim));
+        ggml_gallocr_t ga = ggml_gallocr_new(ggml_backend_get_default_buffer_type(cpu)),
+                       gb = ggml_gallocr_new(ggml_backend_get_default_buffer_type(sim));
         assert_true(ggml_gallocr_alloc_graph(ga, a.g) && ggml_gallocr_alloc_graph(gb, b.g));
         random_graph_set(&a);
         random_graph_set(&b);
@@ -138,7 +142,7 @@ static void test_order(void **state) {
     struct ggml_tensor *t[2][2];
     ggml_backend_buffer_t b[2];
     for (int i = 0; i < 2; i++) {
-        c[i] = ggml_init((struct ggml_init_params) {1 << 16, NULL, true});
+        c[i] = ggml_init((struct ggml_init_params){1 << 16, NULL, true});
         for (int k = 0; k < 2; k++) t[i][k] = ggml_new_tensor_1d(c[i], GGML_TYPE_F32, 1000);
         b[i] = ggml_backend_alloc_ctx_tensors(c[i], s[i]);
     }
@@ -171,7 +175,7 @@ static void test_order(void **state) {
 static void test_failure(void **state) {
     (void) state;
     ggml_backend_t sim = ggml_backend_dev_init(device(0), NULL);
-    struct ggml_context *c = ggml_init((struct ggml_init_params) {1 << 16, NULL, true});
+    struct ggml_context *c = ggml_init((struct ggml_init_params){1 << 16, NULL, true});
     struct ggml_cgraph *g = ggml_new_graph_custom(c, 16, false);
     struct ggml_tensor *a = ggml_new_tensor_2d(c, GGML_TYPE_F32, 4, 4), *rows = ggml_new_tensor_1d(c, GGML_TYPE_I32, 1);
     ggml_build_forward_expand(g, ggml_get_rows(c, a, rows));
@@ -194,8 +198,9 @@ int main(void) {
     setenv("LAMINA_SIM_MAX", "40", 1);
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_listed), cmocka_unit_test(test_out_of_reach), cmocka_unit_test(test_limits), cmocka_unit_test(test_host_pointer),
-        cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_order), cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_listed),       cmocka_unit_test(test_out_of_reach),  cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_host_pointer), cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_order),
+        cmocka_unit_test(test_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-// A network over several devices: the same bits as on the processor alone, however it is split; copies, pipelining, callbacks.
+// A network over several devices: the same bits as on the processor alone, however it is split; copies, pipelining,
+// callbacks.
 #include "device/sched.h"
 #include "support/net.h"
 
@@ -12,13 +13,13 @@ enum { N_LAYER = 4 };
 
 struct fixture {
     ggml_backend_t cpu, sim[2];
-    struct net plain;          // all on the processor
+    struct net plain;  // all on the processor
     ggml_backend_buffer_t plain_weights;
     float *expected;
 };
 
 static struct net shape(int n_token) {
-    return (struct net) {.n_layer = N_LAYER, .n_embd = 64, .n_head = 4, .n_ff = 96, .n_token = n_token};
+    return (struct net){.n_layer = N_LAYER, .n_embd = 64, .n_head = 4, .n_ff = 96, .n_token = n_token};
 }
 
 static float *run_plain(struct net *n, ggml_backend_t cpu, uint64_t seed) {
@@ -113,18 +114,18 @@ static void check_split(struct fixture *f, const int *of, int n_splits, bool par
     drop(&p);
 }
 
-static void test_all_on_cpu(void **state) { check_split(*state, (const int[]) {-1, -1, -1, -1, -1}, 1, false); }
-static void test_last_layers(void **state) { check_split(*state, (const int[]) {-1, -1, 0, 0, 0}, 2, false); }
-static void test_output_only(void **state) { check_split(*state, (const int[]) {-1, -1, -1, -1, 0}, 2, false); }
-static void test_all_on_one(void **state) { check_split(*state, (const int[]) {0, 0, 0, 0, 0}, 1, false); }
-static void test_two_devices(void **state) { check_split(*state, (const int[]) {-1, 0, 0, 1, 1}, 3, false); }
-static void test_back_and_forth(void **state) { check_split(*state, (const int[]) {0, 1, 0, -1, 1}, 5, false); }
-static void test_parallel(void **state) { check_split(*state, (const int[]) {0, 0, 1, 1, -1}, 3, true); }
+static void test_all_on_cpu(void **state) { check_split(*state, (const int[]){-1, -1, -1, -1, -1}, 1, false); }
+static void test_last_layers(void **state) { check_split(*state, (const int[]){-1, -1, 0, 0, 0}, 2, false); }
+static void test_output_only(void **state) { check_split(*state, (const int[]){-1, -1, -1, -1, 0}, 2, false); }
+static void test_all_on_one(void **state) { check_split(*state, (const int[]){0, 0, 0, 0, 0}, 1, false); }
+static void test_two_devices(void **state) { check_split(*state, (const int[]){-1, 0, 0, 1, 1}, 3, false); }
+static void test_back_and_forth(void **state) { check_split(*state, (const int[]){0, 1, 0, -1, 1}, 5, false); }
+static void test_parallel(void **state) { check_split(*state, (const int[]){0, 0, 1, 1, -1}, 3, true); }
 
 // Graphs built anew for each batch while the ones before may still run.
 static void test_pipeline(void **state) {
     struct fixture *f = *state;
-    struct placed p = place(f, (const int[]) {0, 0, 1, 1, 1}, 12);
+    struct placed p = place(f, (const int[]){0, 0, 1, 1, 1}, 12);
     ggml_backend_t backends[] = {f->sim[0], f->sim[1], f->cpu};
     ggml_backend_sched_t s = ggml_backend_sched_new(backends, NULL, 3, 1024, true, false);
     assert_int_equal(ggml_backend_sched_get_n_copies(s), SCHED_MAX_COPIES);
@@ -139,7 +140,8 @@ static void test_pipeline(void **state) {
         net_set_inputs(&p.net, 100 + (uint64_t) i);
         assert_int_equal(ggml_backend_sched_graph_compute_async(s, p.net.graph), GGML_STATUS_SUCCESS);
         got[i] = malloc(ggml_nbytes(p.net.out));
-        ggml_backend_tensor_get_async(ggml_backend_sched_get_tensor_backend(s, p.net.out), p.net.out, got[i], 0, ggml_nbytes(p.net.out));
+        ggml_backend_tensor_get_async(ggml_backend_sched_get_tensor_backend(s, p.net.out), p.net.out, got[i], 0,
+                                      ggml_nbytes(p.net.out));
     }
     ggml_backend_sched_synchronize(s);
     for (int i = 0; i < ROUNDS; i++) {
@@ -171,7 +173,7 @@ static bool watch(struct ggml_tensor *t, bool ask, void *data) {
 
 static void test_callback(void **state) {
     struct fixture *f = *state;
-    struct placed p = place(f, (const int[]) {-1, 0, 0, 1, 1}, 12);
+    struct placed p = place(f, (const int[]){-1, 0, 0, 1, 1}, 12);
     ggml_backend_t backends[] = {f->sim[0], f->sim[1], f->cpu};
     ggml_backend_sched_t s = ggml_backend_sched_new(backends, NULL, 3, 1024, false, false);
     net_build(&p.net);
@@ -202,7 +204,7 @@ static void test_callback(void **state) {
 // Weights stay on the host, large products move to the device that offers to do them.
 static void test_offload(void **state) {
     struct fixture *f = *state;
-    struct placed p = place(f, (const int[]) {-1, -1, -1, -1, -1}, 40);
+    struct placed p = place(f, (const int[]){-1, -1, -1, -1, -1}, 40);
     ggml_backend_t backends[] = {f->sim[0], f->cpu};
     ggml_backend_sched_t s = ggml_backend_sched_new(backends, NULL, 2, 1024, false, true);
     net_build(&p.net);
@@ -225,7 +227,7 @@ static void test_offload(void **state) {
 // A preset moves a node; the graph is not changed by it, so a reset undoes it.
 static void test_preset(void **state) {
     struct fixture *f = *state;
-    struct placed p = place(f, (const int[]) {-1, -1, -1, -1, -1}, 12);
+    struct placed p = place(f, (const int[]){-1, -1, -1, -1, -1}, 12);
     ggml_backend_t backends[] = {f->sim[0], f->cpu};
     ggml_backend_sched_t s = ggml_backend_sched_new(backends, NULL, 2, 1024, false, false);
     net_build(&p.net);
@@ -252,10 +254,10 @@ static void test_preset(void **state) {
 int main(void) {
     setenv("LAMINA_SIM", "2", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_on_cpu),     cmocka_unit_test(test_last_layers), cmocka_unit_test(test_output_only),
-        cmocka_unit_test(test_all_on_one),     cmocka_unit_test(test_two_devices), cmocka_unit_test(test_back_and_forth),
-        cmocka_unit_test(test_parallel),       cmocka_unit_test(test_pipeline),    cmocka_unit_test(test_callback),
-        cmocka_unit_test(test_offload),        cmocka_unit_test(test_preset),
+        cmocka_unit_test(test_all_on_cpu), cmocka_unit_test(test_last_layers), cmocka_unit_test(test_output_only),
+        cmocka_unit_test(test_all_on_one), cmocka_unit_test(test_two_devices), cmocka_unit_test(test_back_and_forth),
+        cmocka_unit_test(test_parallel),   cmocka_unit_test(test_pipeline),    cmocka_unit_test(test_callback),
+        cmocka_unit_test(test_offload),    cmocka_unit_test(test_preset),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

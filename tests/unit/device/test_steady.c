@@ -1,5 +1,5 @@
-// Nothing is allocated once a scheduler has been reserved: graphs computed again, or built anew with the same shape, on one device or
-// two. And what a graph costs outside the kernels, as a count that tests/model measures with callgrind.
+// Nothing is allocated once a scheduler has been reserved: graphs computed again, or built anew with the same shape, on one
+// device or two. And what a graph costs outside the kernels, as a count that tests/model measures with callgrind.
 #include "device/sched.h"
 #include "ggml/plan.h"
 #include "support/alloc.h"
@@ -14,7 +14,8 @@ struct rig {
 };
 
 static struct rig rig_new(bool two, bool parallel) {
-    struct rig r = {.cpu = ggml_backend_cpu_init(), .n = {.n_layer = 4, .n_embd = 64, .n_head = 4, .n_ff = 96, .n_token = 5}};
+    struct rig r = {.cpu = ggml_backend_cpu_init(),
+                    .n = {.n_layer = 4, .n_embd = 64, .n_head = 4, .n_ff = 96, .n_token = 5}};
     ggml_backend_cpu_set_n_threads(r.cpu, 1);
     r.sim = two ? ggml_backend_init_by_name("SIM0", NULL) : NULL;
     net_weights(&r.n);
@@ -178,8 +179,8 @@ int main(void) {
     setenv("LAMINA_SIM", "1", 1);
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cpu), cmocka_unit_test(test_two_devices), cmocka_unit_test(test_parallel), cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_graph_copy), cmocka_unit_test(test_report),
+        cmocka_unit_test(test_cpu),    cmocka_unit_test(test_two_devices), cmocka_unit_test(test_parallel),
+        cmocka_unit_test(test_faults), cmocka_unit_test(test_graph_copy),  cmocka_unit_test(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

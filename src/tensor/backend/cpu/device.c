@@ -13,11 +13,11 @@
 
 struct stream {
     int n_threads;
-    ggml_threadpool_t threadpool;        // NULL: the process's default team
+    ggml_threadpool_t threadpool;  // NULL: the process's default team
     ggml_abort_callback abort;
     void *abort_data;
     bool use_ref;
-    uint8_t *work;                       // 64-byte aligned, grows
+    uint8_t *work;  // 64-byte aligned, grows
     size_t work_bytes;
     // The last graph's needs, so that a graph computed again is not planned again.
     struct {
@@ -66,7 +66,8 @@ static void stream_free(ggml_backend_t backend) {
 static bool work_reserve(struct stream *s, size_t bytes) {
     if (bytes <= s->work_bytes) return true;
     void *p = NULL;
-    if (posix_memalign(&p, 64, bytes) != 0) return (void) err_set(ERR_NOMEM, "no memory for %zu bytes of scratch", bytes), false;
+    if (posix_memalign(&p, 64, bytes) != 0)
+        return (void) err_set(ERR_NOMEM, "no memory for %zu bytes of scratch", bytes), false;
     free(s->work);
     s->work = p;
     s->work_bytes = bytes;
@@ -74,8 +75,9 @@ static bool work_reserve(struct stream *s, size_t bytes) {
 }
 
 static struct ggml_cplan cplan_for(struct stream *s, const struct ggml_cgraph *graph) {
-    const bool same = graph->uid != 0 && graph->uid == s->last.uid && graph->nodes == s->last.nodes && graph->n_nodes == s->last.n_nodes &&
-                      s->n_threads == s->last.n_threads && s->threadpool == s->last.threadpool;
+    const bool same = graph->uid != 0 && graph->uid == s->last.uid && graph->nodes == s->last.nodes &&
+                      graph->n_nodes == s->last.n_nodes && s->n_threads == s->last.n_threads &&
+                      s->threadpool == s->last.threadpool;
     if (!same) {
         s->last.plan = ggml_graph_plan(graph, s->n_threads, s->threadpool);
         s->last.uid = graph->uid;
@@ -134,10 +136,14 @@ static enum ggml_status graph_plan_compute(ggml_backend_t backend, ggml_backend_
     return ggml_graph_compute(&p->graph, &p->cplan);
 }
 
-static const struct ggml_stream_iface stream_iface = {
-    .get_name = name, .free = stream_free, .graph_plan_create = graph_plan_create, .graph_plan_free = graph_plan_free,
-    .graph_plan_compute = graph_plan_compute, .graph_compute = graph_compute, .graph_reserve = graph_reserve,
-    .work_size = work_size};
+static const struct ggml_stream_iface stream_iface = {.get_name = name,
+                                                      .free = stream_free,
+                                                      .graph_plan_create = graph_plan_create,
+                                                      .graph_plan_free = graph_plan_free,
+                                                      .graph_plan_compute = graph_plan_compute,
+                                                      .graph_compute = graph_compute,
+                                                      .graph_reserve = graph_reserve,
+                                                      .work_size = work_size};
 
 static ggml_guid cpu_guid = {0x4c, 0x61, 0x6d, 0x69, 0x6e, 0x61, 0x20, 0x43, 0x50, 0x55, 0x20, 0x64, 0x65, 0x76, 0x20, 0x31};
 
@@ -150,7 +156,10 @@ ggml_backend_t ggml_backend_cpu_init(void) {
         DEVICE_FAIL(NULL, ERR_NOMEM, "no memory for a CPU backend");
     }
     s->n_threads = ggml_cpu_default_threads();
-    *backend = (struct ggml_backend) {&stream_iface, &cpu_device, s, &cpu_guid};
+    backend->iface = &stream_iface;
+    backend->device = &cpu_device;
+    backend->context = s;
+    backend->guid = &cpu_guid;
     return backend;
 }
 
@@ -264,7 +273,7 @@ static void props(ggml_backend_dev_t dev, struct ggml_backend_dev_props *p) {
     memory(dev, &p->memory_free, &p->memory_total);
     p->type = type(dev);
     p->device_id = NULL;
-    p->caps = (struct ggml_backend_dev_caps) {.buffer_from_host_ptr = true, .mmap_support = true};
+    p->caps = (struct ggml_backend_dev_caps){.buffer_from_host_ptr = true, .mmap_support = true};
 }
 
 static ggml_backend_t init_backend(ggml_backend_dev_t dev, const char *params) {
@@ -299,10 +308,17 @@ static bool may_overwrite(ggml_backend_dev_t dev, const struct ggml_tensor *t, i
     return op && (op->flags & (OP_INPLACE | OP_INPLACE_WIDE)) && (i_src == 0 || (op->flags & OP_ELEMENTWISE));
 }
 
-static const struct ggml_device_iface device_iface = {
-    .get_name = device_name, .get_description = description, .get_memory = memory, .get_type = type, .get_props = props,
-    .init_backend = init_backend, .get_buffer_type = buffer_type, .buffer_from_host_ptr = from_host_ptr,
-    .supports_op = supports_op, .supports_buft = supports_buft, .may_overwrite = may_overwrite};
+static const struct ggml_device_iface device_iface = {.get_name = device_name,
+                                                      .get_description = description,
+                                                      .get_memory = memory,
+                                                      .get_type = type,
+                                                      .get_props = props,
+                                                      .init_backend = init_backend,
+                                                      .get_buffer_type = buffer_type,
+                                                      .buffer_from_host_ptr = from_host_ptr,
+                                                      .supports_op = supports_op,
+                                                      .supports_buft = supports_buft,
+                                                      .may_overwrite = may_overwrite};
 
 static struct ggml_backend_device cpu_device = {&device_iface, &cpu_reg, NULL};
 
@@ -368,17 +384,29 @@ static void list_features(void) {
         const char *feature;
         int (*has)(void);
     } all[] = {
-        {"SSE3", ggml_cpu_has_sse3}, {"SSSE3", ggml_cpu_has_ssse3}, {"AVX", ggml_cpu_has_avx}, {"AVX_VNNI", ggml_cpu_has_avx_vnni},
-        {"AVX2", ggml_cpu_has_avx2}, {"F16C", ggml_cpu_has_f16c}, {"FMA", ggml_cpu_has_fma}, {"BMI2", ggml_cpu_has_bmi2},
-        {"AVX512", ggml_cpu_has_avx512}, {"AVX512_VBMI", ggml_cpu_has_avx512_vbmi}, {"AVX512_VNNI", ggml_cpu_has_avx512_vnni},
-        {"AVX512_BF16", ggml_cpu_has_avx512_bf16}, {"AMX_INT8", ggml_cpu_has_amx_int8}, {"NEON", ggml_cpu_has_neon},
-        {"DOTPROD", ggml_cpu_has_dotprod}, {"MATMUL_INT8", ggml_cpu_has_matmul_int8}, {"SVE", ggml_cpu_has_sve},
+        {"SSE3", ggml_cpu_has_sse3},
+        {"SSSE3", ggml_cpu_has_ssse3},
+        {"AVX", ggml_cpu_has_avx},
+        {"AVX_VNNI", ggml_cpu_has_avx_vnni},
+        {"AVX2", ggml_cpu_has_avx2},
+        {"F16C", ggml_cpu_has_f16c},
+        {"FMA", ggml_cpu_has_fma},
+        {"BMI2", ggml_cpu_has_bmi2},
+        {"AVX512", ggml_cpu_has_avx512},
+        {"AVX512_VBMI", ggml_cpu_has_avx512_vbmi},
+        {"AVX512_VNNI", ggml_cpu_has_avx512_vnni},
+        {"AVX512_BF16", ggml_cpu_has_avx512_bf16},
+        {"AMX_INT8", ggml_cpu_has_amx_int8},
+        {"NEON", ggml_cpu_has_neon},
+        {"DOTPROD", ggml_cpu_has_dotprod},
+        {"MATMUL_INT8", ggml_cpu_has_matmul_int8},
+        {"SVE", ggml_cpu_has_sve},
     };
     size_t n = 0;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        if (all[i].has()) feature_list[n++] = (struct ggml_backend_feature) {all[i].feature, "1"};
+        if (all[i].has()) feature_list[n++] = (struct ggml_backend_feature){all[i].feature, "1"};
     }
-    feature_list[n] = (struct ggml_backend_feature) {NULL, NULL};
+    feature_list[n] = (struct ggml_backend_feature){NULL, NULL};
 }
 
 static struct ggml_backend_feature *features(ggml_backend_reg_t reg) {

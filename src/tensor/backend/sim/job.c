@@ -1,5 +1,6 @@
-// Snapshots of graphs with the device's addresses. A graph may be changed or freed as soon as it has been queued, so everything the
-// kernels look at is copied; a tensor that occurs twice is copied once, so that whoever compares pointers sees the same graph.
+// Snapshots of graphs with the device's addresses. A graph may be changed or freed as soon as it has been queued, so
+// everything the kernels look at is copied; a tensor that occurs twice is copied once, so that whoever compares pointers
+// sees the same graph.
 #include "backend/sim/sim.h"
 
 #include <stdlib.h>
@@ -73,13 +74,14 @@ enum err sim_job_take(struct sim_job *j, const struct ggml_cgraph *graph) {
             if (graph->nodes[i]->src[k]) j->nodes[i]->src[k] = &j->tensors[enter(j, graph->nodes[i]->src[k])];
         }
     }
-    // view_src of copies still names the caller's tensors, which kernels do not follow: it says only that the tensor is a view.
+    // view_src of copies still names the caller's tensors, which kernels do not follow: it says only that the tensor is a
+    // view.
     j->graph = *graph;
     j->graph.nodes = j->nodes;
     j->graph.size = graph->n_nodes;
     j->graph.leafs = NULL;
     j->graph.n_leafs = 0;
-    j->graph.visited = (struct tensor_set) {0};
+    j->graph.visited = (struct tensor_set){0};
     j->graph.use_counts = NULL;
     j->graph.grads = j->graph.grad_accs = NULL;
     return ERR_OK;

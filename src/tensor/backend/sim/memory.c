@@ -1,5 +1,6 @@
-// Memory of the device: one memory file mapped twice. A tensor's address lies in the mapping without access, so that a touch from
-// outside ends in SIGSEGV; the device itself, and the blocking calls that stand for transfers over a bus, use the other one.
+// Memory of the device: one memory file mapped twice. A tensor's address lies in the mapping without access, so that a
+// touch from outside ends in SIGSEGV; the device itself, and the blocking calls that stand for transfers over a bus, use
+// the other one.
 #include "backend/sim/sim.h"
 
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 
 struct region {
     struct sim_device *device;
-    char *outside, *inside;   // the same pages
-    size_t bytes;             // 0: the caller's memory
+    char *outside, *inside;  // the same pages
+    size_t bytes;            // 0: the caller's memory
 };
 
 static struct sim_device *device_of(ggml_backend_buffer_type_t buft) { return buft->context; }
@@ -66,9 +67,13 @@ static void clear(ggml_backend_buffer_t buffer, uint8_t value) {
     memset(((struct region *) buffer->context)->inside, value, buffer->size);
 }
 
-static const struct ggml_buffer_iface sim_iface = {
-    .free_buffer = free_buffer, .get_base = base, .memset_tensor = memset_tensor, .set_tensor = set_tensor,
-    .get_tensor = get_tensor, .cpy_tensor = cpy_tensor, .clear = clear};
+static const struct ggml_buffer_iface sim_iface = {.free_buffer = free_buffer,
+                                                   .get_base = base,
+                                                   .memset_tensor = memset_tensor,
+                                                   .set_tensor = set_tensor,
+                                                   .get_tensor = get_tensor,
+                                                   .cpy_tensor = cpy_tensor,
+                                                   .clear = clear};
 
 // ---- allocation -----------------------------------------------------------------------------------------------------
 
@@ -99,9 +104,12 @@ static bool take(struct sim_device *d, size_t bytes) {
     size_t used = atomic_load(&d->used);
     do {
         if (bytes > d->memory - used) {
-            (void) err_set(ERR_NOMEM, "%s has no room for a buffer of %.1f MiB: %.1f of its %.1f MiB are free (offload fewer layers, or use a "
-                           "smaller context or micro-batch)", d->name, (double) bytes / 1048576.0,
-                           (double) (d->memory - used) / 1048576.0, (double) d->memory / 1048576.0);
+            (void) err_set(
+                ERR_NOMEM,
+                "%s has no room for a buffer of %.1f MiB: %.1f of its %.1f MiB are free (offload fewer layers, or use a "
+                "smaller context or micro-batch)",
+                d->name, (double) bytes / 1048576.0, (double) (d->memory - used) / 1048576.0,
+                (double) d->memory / 1048576.0);
             return false;
         }
     } while (!atomic_compare_exchange_weak(&d->used, &used, used + bytes));
@@ -112,7 +120,8 @@ static ggml_backend_buffer_t alloc_buffer(ggml_backend_buffer_type_t buft, size_
     struct sim_device *d = device_of(buft);
     const size_t page = (size_t) sysconf(_SC_PAGESIZE);
     if (size > d->max_buffer || size > SIZE_MAX / 2) {
-        DEVICE_FAIL(NULL, ERR_NOMEM, "%s: a buffer of %zu bytes exceeds the largest possible of %zu", d->name, size, d->max_buffer);
+        DEVICE_FAIL(NULL, ERR_NOMEM, "%s: a buffer of %zu bytes exceeds the largest possible of %zu", d->name, size,
+                    d->max_buffer);
     }
     const size_t bytes = GGML_PAD(size, page);
     if (!take(d, bytes)) return NULL;
@@ -132,17 +141,18 @@ static ggml_backend_buffer_t alloc_buffer(ggml_backend_buffer_type_t buft, size_
 
 ggml_backend_buffer_t sim_buffer_from_ptr(struct sim_device *d, void *ptr, size_t size) {
     if ((uintptr_t) ptr % DEVICE_HOST_ALIGN != 0) {
-        DEVICE_FAIL(NULL, ERR_INVALID, "%s: host memory at %p must start at a multiple of %d bytes", d->name, ptr, DEVICE_HOST_ALIGN);
+        DEVICE_FAIL(NULL, ERR_INVALID, "%s: host memory at %p must start at a multiple of %d bytes", d->name, ptr,
+                    DEVICE_HOST_ALIGN);
     }
     struct region *r = calloc(1, sizeof(*r));
     if (!r) DEVICE_FAIL(NULL, ERR_NOMEM, "%s: no memory for the description of a buffer", d->name);
-    *r = (struct region) {d, ptr, ptr, 0};
+    *r = (struct region){d, ptr, ptr, 0};
     const ggml_backend_buffer_t b = ggml_device_buffer_new(&d->mapped_buft, &sim_iface, r, size);
     if (!b) free(r);
     return b;
 }
 
-// ---- the buffer types -------------------------------------------------------------------------------------------------
+// ---- the buffer types -----------------------------------------------------------------------------------------------
 
 static const char *name(ggml_backend_buffer_type_t buft) { return device_of(buft)->name; }
 
@@ -171,9 +181,11 @@ static ggml_backend_buffer_t no_alloc(ggml_backend_buffer_type_t buft, size_t si
     DEVICE_FAIL(NULL, ERR_UNSUPPORTED, "%s buffers lie over host memory; they cannot be allocated", mapped_name(buft));
 }
 
-const struct ggml_buffer_type_iface sim_buft_iface = {
-    .get_name = name, .alloc_buffer = alloc_buffer, .get_alignment = alignment, .get_max_size = max_size,
-    .get_alloc_size = alloc_size};
+const struct ggml_buffer_type_iface sim_buft_iface = {.get_name = name,
+                                                      .alloc_buffer = alloc_buffer,
+                                                      .get_alignment = alignment,
+                                                      .get_max_size = max_size,
+                                                      .get_alloc_size = alloc_size};
 
 const struct ggml_buffer_type_iface sim_mapped_iface = {
     .get_name = mapped_name, .alloc_buffer = no_alloc, .get_alignment = mapped_alignment};

@@ -10,7 +10,7 @@
 
 static struct sim_device devices[SIM_MAX_DEVICES];
 static size_t n_devices;
-static char without[256];   // ",OP,OP,": operations to lack on request
+static char without[256];  // ",OP,OP,": operations to lack on request
 
 static struct sim_device *of(ggml_backend_dev_t dev) { return dev->context; }
 
@@ -37,8 +37,11 @@ static void props(ggml_backend_dev_t dev, struct ggml_backend_dev_props *p) {
     memory(dev, &p->memory_free, &p->memory_total);
     p->type = type(dev);
     p->device_id = name(dev);
-    p->caps = (struct ggml_backend_dev_caps) {.async = true, .host_buffer = true, .buffer_from_host_ptr = of(dev)->takes_host_ptr,
-                                              .events = true, .mmap_support = true};
+    p->caps = (struct ggml_backend_dev_caps){.async = true,
+                                             .host_buffer = true,
+                                             .buffer_from_host_ptr = of(dev)->takes_host_ptr,
+                                             .events = true,
+                                             .mmap_support = true};
 }
 
 static ggml_backend_t init_backend(ggml_backend_dev_t dev, const char *params) {
@@ -53,15 +56,17 @@ static ggml_backend_buffer_type_t host_buffer_type(ggml_backend_dev_t dev) { ret
 static ggml_backend_buffer_t from_host_ptr(ggml_backend_dev_t dev, void *ptr, size_t size, size_t max_tensor_size) {
     (void) max_tensor_size;
     if (!of(dev)->takes_host_ptr) {
-        DEVICE_FAIL(NULL, ERR_UNSUPPORTED, "%s cannot use host memory in place (LAMINA_SIM=n,hostptr makes devices that can)", name(dev));
+        DEVICE_FAIL(NULL, ERR_UNSUPPORTED,
+                    "%s cannot use host memory in place (LAMINA_SIM=n,hostptr makes devices that can)", name(dev));
     }
     return sim_buffer_from_ptr(of(dev), ptr, size);
 }
 
 // Operations it always lacks: those that call back into the program, training steps, and a few that real devices often lack.
 static bool lacks(const struct ggml_tensor *t) {
-    static const char always[] = ",MAP_CUSTOM1,MAP_CUSTOM2,MAP_CUSTOM3,CUSTOM,OPT_STEP_ADAMW,OPT_STEP_SGD,CROSS_ENTROPY_LOSS,"
-                                 "CROSS_ENTROPY_LOSS_BACK,ARGSORT,SOLVE_TRI,CONV_3D,";
+    static const char always[] =
+        ",MAP_CUSTOM1,MAP_CUSTOM2,MAP_CUSTOM3,CUSTOM,OPT_STEP_ADAMW,OPT_STEP_SGD,CROSS_ENTROPY_LOSS,"
+        "CROSS_ENTROPY_LOSS_BACK,ARGSORT,SOLVE_TRI,CONV_3D,";
     char key[64];
     const int n = snprintf(key, sizeof(key), ",%s,", ggml_op_name(t->op));
     if (n < 0 || n >= (int) sizeof(key)) return true;
@@ -92,14 +97,24 @@ static bool may_overwrite(ggml_backend_dev_t dev, const struct ggml_tensor *t, i
     return op && (op->flags & (OP_INPLACE | OP_INPLACE_WIDE)) && (i_src == 0 || (op->flags & OP_ELEMENTWISE));
 }
 
-static const struct ggml_device_iface device_iface = {
-    .get_name = name, .get_description = description, .get_memory = memory, .get_type = type, .get_props = props,
-    .init_backend = init_backend, .get_buffer_type = buffer_type, .get_host_buffer_type = host_buffer_type,
-    .buffer_from_host_ptr = from_host_ptr, .supports_op = supports_op, .supports_buft = supports_buft, .offload_op = offload_op,
-    .event_new = sim_event_new, .event_free = sim_event_free, .event_synchronize = sim_event_synchronize,
-    .may_overwrite = may_overwrite};
+static const struct ggml_device_iface device_iface = {.get_name = name,
+                                                      .get_description = description,
+                                                      .get_memory = memory,
+                                                      .get_type = type,
+                                                      .get_props = props,
+                                                      .init_backend = init_backend,
+                                                      .get_buffer_type = buffer_type,
+                                                      .get_host_buffer_type = host_buffer_type,
+                                                      .buffer_from_host_ptr = from_host_ptr,
+                                                      .supports_op = supports_op,
+                                                      .supports_buft = supports_buft,
+                                                      .offload_op = offload_op,
+                                                      .event_new = sim_event_new,
+                                                      .event_free = sim_event_free,
+                                                      .event_synchronize = sim_event_synchronize,
+                                                      .may_overwrite = may_overwrite};
 
-// ---- the registry -----------------------------------------------------------------------------------------------------
+// ---- the registry ---------------------------------------------------------------------------------------------------
 
 static const char *reg_name(ggml_backend_reg_t reg) {
     (void) reg;
@@ -151,10 +166,10 @@ static void make_device(size_t i, bool takes_host_ptr) {
     d->memory = mib("LAMINA_SIM_MEM", (size_t) 4096 << 20);
     d->max_buffer = mib("LAMINA_SIM_MAX", d->memory);
     d->takes_host_ptr = takes_host_ptr;
-    d->base = (struct ggml_backend_device) {&device_iface, &reg, d};
-    d->buft = (struct ggml_backend_buffer_type) {&sim_buft_iface, &d->base, d};
-    d->mapped_buft = (struct ggml_backend_buffer_type) {&sim_mapped_iface, &d->base, d};
-    d->host_buft = (struct ggml_backend_buffer_type) {&device_host_buft_iface, &d->base, d->host_name};
+    d->base = (struct ggml_backend_device){&device_iface, &reg, d};
+    d->buft = (struct ggml_backend_buffer_type){&sim_buft_iface, &d->base, d};
+    d->mapped_buft = (struct ggml_backend_buffer_type){&sim_mapped_iface, &d->base, d};
+    d->host_buft = (struct ggml_backend_buffer_type){&device_host_buft_iface, &d->base, d->host_name};
 }
 
 // Made once, by the registry, under its lock.

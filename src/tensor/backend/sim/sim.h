@@ -1,7 +1,7 @@
-// A second device made of this machine's own parts, but real to everything above it: its memory cannot be touched by the host,
-// is limited and aligned its own way; it works asynchronously on a thread of its own; it lacks some operations. Results are
-// bit-identical to the processor's, because its kernels are the processor's. It exists so that every path that a GPU needs is
-// proved on any machine.
+// A second device made of this machine's own parts, but real to everything above it: its memory cannot be touched by the
+// host, is limited and aligned its own way; it works asynchronously on a thread of its own; it lacks some operations.
+// Results are bit-identical to the processor's, because its kernels are the processor's. It exists so that every path that
+// a GPU needs is proved on any machine.
 //
 // Off unless asked for by the environment:
 //   LAMINA_SIM=n[,hostptr]    n devices named SIM0, SIM1, ...; with hostptr they take buffers over host memory
@@ -45,10 +45,10 @@ void sim_event_synchronize(ggml_backend_dev_t dev, ggml_backend_event_t event);
 // job.c: a graph as the device sees it, a snapshot with every address translated. Memory is kept from job to job.
 struct sim_job {
     struct ggml_cgraph graph;
-    struct ggml_tensor *tensors;        // [room]
+    struct ggml_tensor *tensors;  // [room]
     struct ggml_tensor **nodes;
-    const struct ggml_tensor **keys;    // open addressing: tensor of the caller's graph
-    int32_t *values;                    // its index in tensors
+    const struct ggml_tensor **keys;  // open addressing: tensor of the caller's graph
+    int32_t *values;                  // its index in tensors
     size_t map_size;
     int n_tensors, room, node_room;
 };

@@ -1,4 +1,5 @@
-// Streams: a queue of commands that a thread of its own works off in order, and events. What is queued is all that is shared:
+// Streams: a queue of commands that a thread of its own works off in order, and events. What is queued is all that is
+// shared:
 // graphs are snapshots (job.c), transfers hold addresses. Every stream has a clock, the number of commands done; waiting for
 // another stream's work is waiting for its clock. Clocks are never freed, so nobody can wait for one that is gone.
 #include "backend/sim/sim.h"
@@ -27,7 +28,7 @@ struct command {
     size_t bytes;
     int job;
     bool no_fuse;
-    struct clock *clock;    // WAIT: until it shows at least `time`
+    struct clock *clock;  // WAIT: until it shows at least `time`
     uint64_t time;
 };
 
@@ -38,17 +39,17 @@ struct stream {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct command queue[SIM_QUEUE];
-    uint64_t queued, started;   // commands ever; queued - started wait
+    uint64_t queued, started;  // commands ever; queued - started wait
     struct sim_job jobs[SIM_JOBS];
     uint64_t job_time[SIM_JOBS];  // a job's memory is free when the clock shows this
     int next_job;
     int n_threads;
     void *work;
     size_t work_bytes;
-    _Atomic int status;         // first failure since it was asked for
+    _Atomic int status;  // first failure since it was asked for
 };
 
-// ---- clocks -----------------------------------------------------------------------------------------------------------
+// ---- clocks ---------------------------------------------------------------------------------------------------------
 
 static void make_clocks(void) {
     for (int i = 0; i < SIM_MAX_STREAMS; i++) {
@@ -95,7 +96,7 @@ static uint64_t clock_now(struct clock *c) {
     return t;
 }
 
-// ---- the worker ---------------------------------------------------------------------------------------------------------
+// ---- the worker -----------------------------------------------------------------------------------------------------
 
 static enum ggml_status run_graph(struct stream *s, struct sim_job *j) {
     struct ggml_cplan plan = ggml_graph_plan(&j->graph, s->n_threads, NULL);
@@ -111,15 +112,15 @@ static enum ggml_status run_graph(struct stream *s, struct sim_job *j) {
 
 static void obey(struct stream *s, const struct command *c) {
     switch (c->kind) {
-    case MOVE: memmove(c->to, c->from, c->bytes); break;
-    case WAIT: wait_until(c->clock, c->time); break;
-    case RUN_GRAPH: {
-        const int status = run_graph(s, &s->jobs[c->job]);
-        int fine = GGML_STATUS_SUCCESS;
-        if (status != GGML_STATUS_SUCCESS) atomic_compare_exchange_strong(&s->status, &fine, status);
-        break;
-    }
-    case STOP: break;
+        case MOVE: memmove(c->to, c->from, c->bytes); break;
+        case WAIT: wait_until(c->clock, c->time); break;
+        case RUN_GRAPH: {
+            const int status = run_graph(s, &s->jobs[c->job]);
+            int fine = GGML_STATUS_SUCCESS;
+            if (status != GGML_STATUS_SUCCESS) atomic_compare_exchange_strong(&s->status, &fine, status);
+            break;
+        }
+        case STOP: break;
     }
 }
 
@@ -151,7 +152,7 @@ static uint64_t push(struct stream *s, struct command c, uint64_t epoch) {
     return time;
 }
 
-// ---- the interface --------------------------------------------------------------------------------------------------------
+// ---- the interface --------------------------------------------------------------------------------------------------
 
 // A clock goes on counting from stream to stream; a stream's own count starts at the time it took the clock over.
 struct sim_stream {
@@ -176,7 +177,7 @@ static void synchronize(ggml_backend_t backend) { wait_until(of(backend)->s.cloc
 
 static void stream_free(ggml_backend_t backend) {
     struct sim_stream *x = of(backend);
-    queue(backend, (struct command) {.kind = STOP});
+    queue(backend, (struct command){.kind = STOP});
     pthread_join(x->s.thread, NULL);
     give_clock(x->s.clock);
     for (int i = 0; i < SIM_JOBS; i++) sim_job_free(&x->s.jobs[i]);
@@ -188,11 +189,12 @@ static void stream_free(ggml_backend_t backend) {
 }
 
 static void set_async(ggml_backend_t backend, struct ggml_tensor *t, const void *data, size_t offset, size_t size) {
-    queue(backend, (struct command) {.kind = MOVE, .to = (char *) sim_address(t) + offset, .from = data, .bytes = size});
+    queue(backend, (struct command){.kind = MOVE, .to = (char *) sim_address(t) + offset, .from = data, .bytes = size});
 }
 
 static void get_async(ggml_backend_t backend, const struct ggml_tensor *t, void *data, size_t offset, size_t size) {
-    queue(backend, (struct command) {.kind = MOVE, .to = data, .from = (const char *) sim_address(t) + offset, .bytes = size});
+    queue(backend,
+          (struct command){.kind = MOVE, .to = data, .from = (const char *) sim_address(t) + offset, .bytes = size});
 }
 
 static bool cpy_async(ggml_backend_t from, ggml_backend_t to, const struct ggml_tensor *src, struct ggml_tensor *dst) {
@@ -209,9 +211,9 @@ static bool cpy_async(ggml_backend_t from, ggml_backend_t to, const struct ggml_
         return true;
     }
     // On the source's stream, after all that the destination has been given; and the destination goes on after it.
-    queue(from, (struct command) {.kind = WAIT, .clock = of(to)->s.clock, .time = time_of_all(of(to))});
+    queue(from, (struct command){.kind = WAIT, .clock = of(to)->s.clock, .time = time_of_all(of(to))});
     const uint64_t done = queue(from, move);
-    queue(to, (struct command) {.kind = WAIT, .clock = of(from)->s.clock, .time = done});
+    queue(to, (struct command){.kind = WAIT, .clock = of(from)->s.clock, .time = done});
     return true;
 }
 
@@ -238,7 +240,8 @@ static enum ggml_status compute(ggml_backend_t backend, struct ggml_cgraph *grap
     wait_until(s->clock, s->job_time[job]);
     if (!sim_job_has_room(&s->jobs[job], graph) && !reserve(backend, graph)) return GGML_STATUS_ALLOC_FAILED;
     if (sim_job_take(&s->jobs[job], graph) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
-    s->job_time[job] = queue(backend, (struct command) {.kind = RUN_GRAPH, .job = job, .no_fuse = (flags & GGML_COMPUTE_NO_FUSE) != 0});
+    s->job_time[job] =
+        queue(backend, (struct command){.kind = RUN_GRAPH, .job = job, .no_fuse = (flags & GGML_COMPUTE_NO_FUSE) != 0});
     return GGML_STATUS_SUCCESS;
 }
 
@@ -248,11 +251,11 @@ static enum ggml_status status(ggml_backend_t backend) {
 
 static size_t work_size(ggml_backend_t backend) { return of(backend)->s.work_bytes; }
 
-// ---- events -----------------------------------------------------------------------------------------------------------
+// ---- events ---------------------------------------------------------------------------------------------------------
 
 struct event {
     pthread_mutex_t lock;
-    struct clock *clock;    // NULL until recorded
+    struct clock *clock;  // NULL until recorded
     uint64_t time;
 };
 
@@ -264,7 +267,7 @@ ggml_backend_event_t sim_event_new(ggml_backend_dev_t dev) {
         DEVICE_FAIL(NULL, ERR_NOMEM, "sim: no memory for an event");
     }
     pthread_mutex_init(&e->lock, NULL);
-    *event = (struct ggml_backend_event) {dev, e};
+    *event = (struct ggml_backend_event){dev, e};
     return event;
 }
 
@@ -306,10 +309,18 @@ static void event_wait(ggml_backend_t backend, ggml_backend_event_t event) {
     if (c.clock && c.clock != of(backend)->s.clock) queue(backend, c);
 }
 
-static const struct ggml_stream_iface stream_iface = {
-    .get_name = name, .free = stream_free, .set_tensor_async = set_async, .get_tensor_async = get_async, .cpy_tensor_async = cpy_async,
-    .synchronize = synchronize, .graph_compute = compute, .status = status, .graph_reserve = reserve, .work_size = work_size,
-    .event_record = event_record, .event_wait = event_wait};
+static const struct ggml_stream_iface stream_iface = {.get_name = name,
+                                                      .free = stream_free,
+                                                      .set_tensor_async = set_async,
+                                                      .get_tensor_async = get_async,
+                                                      .cpy_tensor_async = cpy_async,
+                                                      .synchronize = synchronize,
+                                                      .graph_compute = compute,
+                                                      .status = status,
+                                                      .graph_reserve = reserve,
+                                                      .work_size = work_size,
+                                                      .event_record = event_record,
+                                                      .event_wait = event_wait};
 
 static ggml_guid sim_guid = {0x4c, 0x61, 0x6d, 0x69, 0x6e, 0x61, 0x20, 0x73, 0x69, 0x6d, 0x20, 0x64, 0x65, 0x76, 0x20, 0x31};
 
@@ -342,6 +353,6 @@ ggml_backend_t sim_stream_new(struct sim_device *d) {
         free(backend);
         DEVICE_FAIL(NULL, ERR_NOMEM, "%s: no thread for a stream", d->name);
     }
-    *backend = (struct ggml_backend) {&stream_iface, &d->base, x, &sim_guid};
+    *backend = (struct ggml_backend){&stream_iface, &d->base, x, &sim_guid};
     return backend;
 }
