@@ -68,13 +68,12 @@ INLINE vi with_sign(vi a, vi w) { return _mm256_sign_epi8(a, w); }
 // 8 bits are signed, and give their sign to the activations.
 INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g, int from, const struct mm_record *const *x,
                       vi acc[2][6]) {
-    const int per = max == 15 ? 8 : max == 31 ? 4 : max == 63 ? 2 : 1;
+    const int fit = max == 15 ? 8 : max == 31 ? 4 : max == 63 ? 2 : 1, per = fit < n ? fit : n;
     const vi ones = VI_(set1_epi16)(1);
     UNROLL for (int r = 0; r < R; r++) {
         UNROLL for (int j = from; j < from + n; j += per) {
             vi s[6];
             UNROLL for (int i = 0; i < per; i++) {
-                if (i >= n) continue;
                 const vi w = vi_load(g[r].w[j + i]);
                 UNROLL for (int c = 0; c < C; c++) {
                     const vi a = bcast_4(x[c]->q + 4 * (j + i));
