@@ -62,12 +62,29 @@ GGML_API struct ggml_tensor *ggml_l2_norm_inplace(struct ggml_context *ctx, stru
 
 // Gradient of ggml_rms_norm: a the gradient, b the input.
 GGML_API struct ggml_tensor *ggml_rms_norm_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, float eps);
+
+// Precision asked of a product's (or an attention's) sum. Sums are F32 or better here whatever is asked. Errors: false, with a
+// sentence, if a is neither.
 GGML_API bool ggml_prec_set_acc(struct ggml_tensor *a, enum ggml_prec prec);
+// Precision below which source idx (0 or 1) of product a must not be rounded. By default b's columns become 8-bit integers (one
+// F32 scale per 32 values) for quantized a, and BF16 for BF16 a where the processor multiplies it; GGML_PREC_F32 for source 1
+// keeps them. Errors: false, with a sentence, if a is no product or idx out of range.
 GGML_API bool ggml_prec_set_src(struct ggml_tensor *a, enum ggml_prec prec, int idx);
+// Matrix product: a [k, m, x, y] any type, b [k, n, X, Y] any type -> [m, n, X, Y] f32: row i of a times row j of b. a's matrices
+// are repeated in a row where X = r x, Y = s y. Rows of a are contiguous (rows themselves may lie anywhere, transposed a is
+// refused); b may have any strides if its type has blocks of one element. A result's bits depend on its row, its column and
+// the ISA level alone. Method: src/tensor/kern/mm.h.
 GGML_API struct ggml_tensor *ggml_mul_mat(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
+// ggml_prec_set_acc under its older name.
 GGML_DEPRECATED(GGML_API void ggml_mul_mat_set_prec(struct ggml_tensor *a, enum ggml_prec prec), "use the newer call");
+// Tells of a property of the operands that an implementation may use; the result is the same. Recorded; all products are computed alike.
 GGML_API void ggml_mul_mat_set_hint(struct ggml_tensor *a, enum ggml_op_hint hint);
+// Products with chosen matrices (mixture of experts): as [k, m, n_expert] any type, b [k, 1 or n_slot, n_token] any type,
+// ids [n_slot, n_token] i32 -> [m, n_slot, n_token] f32: matrix ids[s, t] times column s (or the only one) of token t, with the
+// bits of ggml_mul_mat. Errors while computing: an id outside 0 .. n_expert-1 fails the graph, the result is not written.
 GGML_API struct ggml_tensor *ggml_mul_mat_id(struct ggml_context *ctx, struct ggml_tensor *as, struct ggml_tensor *b, struct ggml_tensor *ids);
+// Sum of outer products: a [n, k, x, y] any type (rows contiguous), b [m, k, X, Y] any type -> [n, m, X, Y] f32: element (i, j) is
+// the sum over l of a[i, l] * b[j, l], in order of l. a is repeated as in ggml_mul_mat.
 GGML_API struct ggml_tensor *ggml_out_prod(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
 
 // a limited to min .. max; NaN stays. a float; result as a.
