@@ -85,7 +85,14 @@ step_bindings() {
 # Installs into a folder and builds a program against it, by pkg-config and by CMake.
 step_package() { bash scripts/test_package.sh; }
 
-changed_files() { git diff --name-only --diff-filter=d "$(git rev-list -1 --before='1 day ago' HEAD 2>/dev/null || git rev-list --max-parents=0 HEAD | tail -n 1)" -- '*.c' '*.h' 2>/dev/null; }
+# Files of the last commit and of the working tree: what a change touches.
+changed_files() { { git diff --name-only --diff-filter=d HEAD~1 -- 'src/*.c' 2>/dev/null || git ls-files 'src/*.c'; } | head -n 40; }
+
+step_tidy() {
+    local f; mapfile -t f < <(changed_files)
+    [ ${#f[@]} -gt 0 ] || { echo "no changed files"; return 0; }
+    printf '%s\n' "${f[@]}" | xargs -P2 -n4 clang-tidy -p build --quiet 2>/dev/null && echo "${#f[@]} changed files, nothing to report"
+}
 
 step_format() {
     local f; mapfile -t f < <(git ls-files '*.c' '*.h')
@@ -98,7 +105,46 @@ step_cppcheck() {
         -DISA=scalar -DISA_IS_scalar=1 -D__x86_64__=1 -Iinclude -Isrc -Isrc/tensor src && echo "cppcheck: nothing to report"
 }
 
-for s in install build units ops golden docs cli bindings minilm package asan format cppcheck; do run_step $s; done
+# ---- the rest, for --full ----------------------------------------------------------------------------------------------
+
+step_levels() {
+    local level status=0
+    for level in scalar avx2 avx512 avx512vnni avx512bf16; do
+        grep -q "${level%vnni}" <<<"scalar$(tr '\n' ' ' </proc/cpuinfo)" || [ "$level" != "${level#avx512}" ] || continue
+        GGML_ISA=$level ctest --test-dir build -R '^(ops|kern|type|run|alloc|device|cpu)/' -j2 --timeout 600 >build/check/levels-$level.txt 2>&1 || status=1
+        echo "$level: $(grep 'tests passed' build/check/levels-$level.txt)"
+    done
+    return $status
+}
+
+# The golden models on two simulated devices.
+step_golden_sim() {
+    no_shared && return 77
+    venv golden numpy gguf
+    [ -x build/check/dump_logits ] || step_golden || return 1
+    LAMINA_SIM=2 "$python" "$shared/golden/check.py" --dump build/check/dump_logits --dir "$shared/golden"
+}
+
+step_tsan() { build tsan && TSAN_OPTIONS=halt_on_error=1 ctest --test-dir build/tsan -R '^(base|cpu|graph|alloc|device|run|ops)/' --output-on-failure -j2 --timeout 900 && echo "nothing from tsan"; }
+
+step_valgrind() {
+    local t status=0 n=0
+    for t in build/bin/{base,graph,alloc,gguf,grammar,sample,chat,cpu,opt,memory}-test_*; do
+        [ -x "$t" ] || continue
+        n=$((n + 1))
+        GGML_ISA=avx2 LAMINA_SHARED=/nonexistent timeout 900 valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 "$t" >build/check/valgrind.txt 2>&1 && continue
+        [ $? = 124 ] && { echo "too slow under valgrind: $t"; continue; }
+        echo "FAIL $t"; tail -30 build/check/valgrind.txt; status=1
+    done
+    echo "$n programs under valgrind"
+    return $status
+}
+
+step_fuzz() { bash scripts/fuzz.sh; }
+step_qemu() { bash scripts/qemu.sh; }
+
+full_steps="levels golden_sim tsan valgrind fuzz qemu"
+for s in install build units ops golden docs cli bindings minilm package asan format tidy cppcheck; do run_step $s; done
 if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]
