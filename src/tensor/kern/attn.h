@@ -1,7 +1,7 @@
 // Attention over blocks of 64 key positions: the arithmetic of one small tile, and what surrounds it.
 //
 // A row is one query of one head, a tile some rows. For each block of keys a tile gets the scores, the block's own
-// maximum m, sum l and weighted values o, and merges them into a running state by one formula (attn_merge). Scores run
+// maximum m, sum l and weighted values o, and merges them into a running state by one formula. Scores run
 // sequentially along the head dimension with lanes along positions, values sequentially along positions with lanes along the
 // value dimension, so a row's bits do not depend on how many rows share its tile (DESIGN rule 7).
 #pragma once
@@ -47,9 +47,10 @@ struct attn_block {
     const float *q;  // panels [d][ATTN_ROWS] of the tile's queries, times the scale (over cap)
     const float *k;  // [d][64] keys of the block, transposed
     const float *v;  // [64][v_step] values, or
-    const void
-        *v_raw;  // not NULL: the values as they lie, v_stride bytes apart, F16, BF16 or Q8_0; then n_row <= ATTN_ROWS, dvp a
-    size_t v_stride;  //   multiple of ATTN_BLOCK and every row sees the same positions
+    // v_raw not NULL: the values as they lie, v_stride bytes apart, F16, BF16 or Q8_0; then n_row <= ATTN_ROWS, dvp is a
+    // multiple of ATTN_BLOCK and every row sees the same positions.
+    const void *v_raw;
+    size_t v_stride;
     enum attn_form v_form;
     int64_t v_step;
     struct attn_ahead *k_ahead, *v_ahead;

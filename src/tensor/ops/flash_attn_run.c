@@ -55,18 +55,15 @@ static void plan_runs(struct attn_plan *p, int n_threads) {
     while (!fits_beside(p) && p->per_run * p->group >= 2 * SIDE_ROWS) set_per_run(p, p->per_run / 2);
     p->together = fits_beside(p) ? p->n_unit : 1;
     if (p->n_run * p->n_3 >= enough) return;
-    if (ceil_div(p->n_q, most) * p->n_unit * p->n_3 >= enough) {
-        set_per_run(p, most);
-        p->together = 1;
-        return;
+    // Few rows: reading is what takes time, so rather stripes of all units than units. Many: the other way round.
+    const bool units_do = ceil_div(p->n_q, most) * p->n_unit * p->n_3 >= enough;
+    if (p->n_q * p->group <= SIDE_ROWS || !units_do) {
+        const int64_t stripe_bytes = p->n_row * part_floats(p) * (int64_t) sizeof(float);
+        p->window = min64(p->stripe1, (int64_t) PART_BYTES * n_threads / max64(stripe_bytes, 1));
+        if (p->window >= 2) return;
     }
-    if (p->stripe1 < 2) {
-        p->together = 1;
-        return;
-    }
-    const int64_t stripe_bytes = p->n_row * part_floats(p) * (int64_t) sizeof(float);
-    p->window = min64(p->stripe1, (int64_t) PART_BYTES * n_threads / max64(stripe_bytes, 1));
-    if (p->window < 2) p->window = 0, p->together = 1;
+    p->window = 0, p->together = 1;
+    if (units_do) set_per_run(p, most);
 }
 
 // Everything that follows from shapes and the number of threads. It is refined by the data in plan_queries.
@@ -393,13 +390,18 @@ static void walk_windows(struct attn_run *r, float *shared) {
     } while (s < p->stripe1);
 }
 
-size_t flash_attn_scratch(const struct ggml_tensor *t, int n_threads) {
+static int64_t scratch_floats(const struct ggml_tensor *t, int n_threads) {
     const struct attn_plan p = plan_shapes(t, n_threads);
     int64_t n;
     (void) run_begin(&p, NULL, NULL, &n);
-    n *= n_threads;
-    if (p.window) n += (p.window + 1) * p.n_row * part_floats(&p);
-    return (size_t) n * sizeof(float);
+    return n * n_threads + (p.window ? (p.window + 1) * p.n_row * part_floats(&p) : 0);
+}
+
+// Fewer threads than planned may come, and for them the work is cut in another way: enough for any number.
+size_t flash_attn_scratch(const struct ggml_tensor *t, int n_threads) {
+    int64_t most = 0;
+    for (int n = 1; n <= n_threads; n++) most = max64(most, scratch_floats(t, n));
+    return (size_t) most * sizeof(float);
 }
 
 void flash_attn_run(struct task *k, struct ggml_tensor *t) {
