@@ -535,7 +535,7 @@ enum err matcher_new(struct matcher **out, struct grammar *g, const struct llama
 enum err matcher_clone(struct matcher **out, const struct matcher *m) {
     TRY(make(out, m->g, m->vocab));
     const struct set *s = &m->sets[m->now];
-    if (adopt(*out, m->nodes, m->n_node, m->pool + s->first, s->n)) return ERR_OK;
+    if (adopt(*out, m->nodes, m->n_node, s->n ? m->pool + s->first : NULL, s->n)) return ERR_OK;
     matcher_free(*out);
     return err_set(ERR_NOMEM, "grammar: no memory to copy a matcher");
 }

@@ -521,7 +521,7 @@ struct gguf_context *gguf_init_from_file(const char *fname, struct gguf_init_par
     ctx->map = map;
     ctx->map_size = map_size;
     for (size_t i = 0; map && i < ctx->n_ti; i++) {
-        ctx->ti[i].data = (const uint8_t *) map + ctx->data_offset + ctx->ti[i].offset;
+        if (ctx->ti[i].size) ctx->ti[i].data = (const uint8_t *) map + ctx->data_offset + ctx->ti[i].offset;
     }
     return ctx;
 }

@@ -37,10 +37,12 @@ enum err gguf_tensor_bytes(const char *name, enum ggml_type type, const int64_t 
 static size_t data_size(const struct gguf_context *ctx, const struct source *src) {
     size_t end = 0;
     for (size_t i = 0; i < ctx->n_ti; i++) {
+        if (ctx->ti[i].size == 0) continue;  // may claim any offset
         size_t e = gguf_pad((size_t) ctx->ti[i].offset + ctx->ti[i].size, ctx->alignment);
         if (e > end) end = e;
     }
-    if (src->exact_end && end > src->total - ctx->data_offset) end = (size_t) (src->total - ctx->data_offset);
+    // the tensors themselves were found to be inside, so only padding is cut off here
+    if (end && src->exact_end && end > src->total - ctx->data_offset) end = (size_t) (src->total - ctx->data_offset);
     return end;
 }
 
@@ -51,7 +53,7 @@ static enum err fill(const struct gguf_context *ctx, struct ggml_context *out, u
         struct ggml_tensor *t = ggml_new_tensor(out, ti->type, ti->n_dims ? (int) ti->n_dims : 1, ti->ne);
         if (!t || ggml_is_error(t)) return err_set(ERR_NOMEM, "gguf: could not make tensor '%s'", ti->name.p);
         ggml_set_name(t, ti->name.p);
-        if (data) t->data = data + ti->offset;
+        if (data && ti->size) t->data = data + ti->offset;
     }
     return ERR_OK;
 }

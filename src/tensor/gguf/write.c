@@ -121,6 +121,7 @@ static enum err write_data(FILE *f, const struct gguf_context *ctx) {
     uint64_t at = 0;
     for (size_t i = 0; i < ctx->n_ti; i++) {
         const struct tensor_info *ti = &ctx->ti[i];
+        if (ti->size == 0) continue;  // may stand anywhere
         if (ti->offset < at) {
             return err_set(ERR_UNSUPPORTED,
                            "gguf: tensor '%s' lies before the end of the tensor that precedes it in the list", ti->name.p);

@@ -104,6 +104,21 @@ static void test_zero_dimensions(void **state) {
     refused(b, "5 dimensions");
 }
 
+// Found by fuzzing: an empty tensor far behind the end, in a file whose data is asked for.
+static void test_empty_tensor_far_away(void **state) {
+    (void) state;
+    struct bytes b = gguf_header(1, 0);
+    put_tensor(&b, "t", 1, (uint64_t[]){0}, GGML_TYPE_F32, (uint64_t) 0x3f << 56);
+    struct ggml_context *ctx = NULL;
+    struct gguf_context *g = gguf_init_from_buffer(b.p, b.n, (struct gguf_init_params){.ctx = &ctx});
+    assert_non_null(g);
+    assert_non_null(ggml_get_tensor(ctx, "t"));
+    assert_true(ggml_get_mem_size(ctx) < 1 << 20);
+    gguf_free(g);
+    ggml_free(ctx);
+    free(b.p);
+}
+
 static void test_long_names(void **state) {
     (void) state;
     char name[80];
@@ -462,6 +477,7 @@ int main(void) {
         cmocka_unit_test(test_alignment_values),
         cmocka_unit_test(test_huge_alignment),
         cmocka_unit_test(test_zero_dimensions),
+        cmocka_unit_test(test_empty_tensor_far_away),
         cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_duplicates),
         cmocka_unit_test(test_many_tensors_in_linear_time),

@@ -299,6 +299,10 @@ static void test_token_elements(void **state) {
     assert_false(matcher_allows(m, 'x'));
     assert_false(matcher_allows(m, -1));
     assert_false(matcher_allows(m, 100000));
+    struct matcher *copy;
+    assert_int_equal(matcher_clone(&copy, m), ERR_OK);
+    assert_true(matcher_dead(copy));
+    matcher_free(copy);
     matcher_free(m);
     vocab_free(v);
 }
