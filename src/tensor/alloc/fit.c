@@ -93,7 +93,9 @@ enum fit gallocr_fit_leafs(struct ggml_gallocr *g, const struct ggml_cgraph *gra
     if (!l->backed || graph->n_nodes != l->n_nodes || graph->n_leafs != l->n_leafs) return FIT_NO;
     for (int i = 0; i < l->n_slots; i++) l->slots[i].root = NULL;
     for (int p = 0; p < g->n_pools; p++) {
-        for (int k = 0; k < g->pools[p].n_chunks; k++) ggml_backend_buffer_reset(g->pools[p].chunks[k].buffer);
+        for (int k = 0; k < MAX_CHUNKS && g->pools[p].chunks[k].buffer; k++) {
+            ggml_backend_buffer_reset(g->pools[p].chunks[k].buffer);
+        }
     }
     for (int i = 0; i < graph->n_leafs; i++) {
         if (leaf_ids && leaf_ids[i] != l->leafs[i].buffer_id && l->leafs[i].slot >= 0) return FIT_NO;

@@ -46,15 +46,20 @@ static void free_buffers(struct pool *p) {
     }
 }
 
+static void free_layout(struct layout *l) {
+    free(l->nodes);
+    free(l->leafs);
+    free(l->src_slots);
+    free(l->slots);
+    free(l->items);
+}
+
 void ggml_gallocr_free(ggml_gallocr_t g) {
     if (!g) return;
     for (int i = 0; i < g->n_pools; i++) free_buffers(&g->pools[i]);
     free(g->pools);
-    free(g->layout.nodes);
-    free(g->layout.leafs);
-    free(g->layout.src_slots);
-    free(g->layout.slots);
-    free(g->layout.items);
+    free_layout(&g->layout);
+    free_layout(&g->other);
     free(g->map.keys);
     free(g->map.values);
     free(g->map.entry_slot);
@@ -196,18 +201,19 @@ static enum err enlarge(ggml_backend_buffer_t *handle, ggml_backend_buffer_type_
     return ERR_OK;
 }
 
-static enum err back_pool(struct pool *p) {
+static enum err back_pool(struct ggml_gallocr *g, struct pool *p) {
     const int n = p->n_chunks ? p->n_chunks : 1;
     for (int k = 0; k < n; k++) {
         struct chunk *c = &p->chunks[k];
         if (c->buffer && ggml_backend_buffer_get_size(c->buffer) >= c->need) continue;
+        g->other.backed = false;  // its addresses lie in the old memory
         TRY(enlarge(&c->buffer, p->buft, c->need));
     }
     return ERR_OK;
 }
 
 static enum err back(struct ggml_gallocr *g) {
-    for (int p = 0; p < g->n_pools; p++) TRY(back_pool(&g->pools[p]));
+    for (int p = 0; p < g->n_pools; p++) TRY(back_pool(g, &g->pools[p]));
     for (int i = 0; i < g->layout.n_slots; i++) {
         struct slot *s = &g->layout.slots[i];
         s->buffer = g->pools[s->pool].chunks[s->chunk].buffer;
@@ -217,7 +223,24 @@ static enum err back(struct ggml_gallocr *g) {
     return ERR_OK;
 }
 
+static bool same_counts(const struct layout *l, const struct ggml_cgraph *graph) {
+    return l->planned && l->n_nodes == graph->n_nodes && l->n_leafs == graph->n_leafs;
+}
+
+static void swap(struct ggml_gallocr *g) {
+    const struct layout l = g->layout;
+    g->layout = g->other;
+    g->other = l;
+}
+
+bool gallocr_turn(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
+    if (!g->other.backed || !same_counts(&g->other, graph)) return false;
+    swap(g);
+    return true;
+}
+
 static enum err plan(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids) {
+    if (g->layout.planned && !same_counts(&g->layout, graph)) swap(g);  // what is planned for another shape is kept
     TRY(gallocr_read(g, graph, node_ids, leaf_ids));
     TRY(gallocr_place(g, GALLOCR_EFFORT));
     note_takes(&g->layout, graph);
@@ -309,18 +332,23 @@ static bool replan(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
 }
 
 bool ggml_gallocr_alloc_graph(ggml_gallocr_t g, struct ggml_cgraph *graph) {
+    bool turned = false;
     if (!usable(g, graph, "ggml_gallocr_alloc_graph")) return false;
-    enum fit fit = gallocr_fit_leafs(g, graph, NULL);
-    if (fit == FIT_YES) fit = gallocr_fit_nodes(g, graph, NULL);
-    if (fit != FIT_NO) return fit == FIT_YES;
+    do {
+        enum fit fit = gallocr_fit_leafs(g, graph, NULL);
+        if (fit == FIT_YES) fit = gallocr_fit_nodes(g, graph, NULL);
+        if (fit != FIT_NO) return fit == FIT_YES;
+    } while (!turned && (turned = gallocr_turn(g, graph)));
     return replan(g, graph) && gallocr_fit_leafs(g, graph, NULL) == FIT_YES && gallocr_fit_nodes(g, graph, NULL) == FIT_YES;
 }
 
+static size_t layout_bytes(const struct layout *l) {
+    return (size_t) l->node_room * sizeof(*l->nodes) + (size_t) l->leaf_room * sizeof(*l->leafs) +
+           (size_t) l->ref_room * sizeof(*l->src_slots) + (size_t) l->slot_room * (sizeof(*l->slots) + sizeof(*l->items));
+}
+
 size_t gallocr_overhead(const struct ggml_gallocr *g) {
-    const struct layout *l = &g->layout;
-    return sizeof(*g) + (size_t) g->n_ids * sizeof(*g->pools) + (size_t) l->node_room * sizeof(*l->nodes) +
-           (size_t) l->leaf_room * sizeof(*l->leafs) + (size_t) l->ref_room * sizeof(*l->src_slots) +
-           (size_t) l->slot_room * (sizeof(*l->slots) + sizeof(*l->items)) +
+    return sizeof(*g) + (size_t) g->n_ids * sizeof(*g->pools) + layout_bytes(&g->layout) + layout_bytes(&g->other) +
            g->map.size * (sizeof(*g->map.keys) + sizeof(*g->map.values)) +
            (size_t) g->map.entry_room * (sizeof(*g->map.entry_slot) + sizeof(*g->map.entry_read)) +
            (size_t) g->pool_room * (sizeof(*g->pool_items) + sizeof(*g->pool_index)) + g->scratch.bytes +

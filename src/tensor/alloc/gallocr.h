@@ -77,7 +77,8 @@ struct ggml_gallocr {
     int pool_of_id[MAX_POOLS];
     int n_pools;
     struct pool *pools;
-    struct layout layout;
+    struct layout layout;  // the plan in force
+    struct layout other;   // the plan before it, if its graph had another shape: prompts and generation take turns
     struct tensor_map map;
     struct plan_scratch scratch;
     struct plan_item *pool_items;  // items of one pool, when there are several
@@ -97,6 +98,9 @@ MUST_USE enum err gallocr_place(struct ggml_gallocr *g, int effort);
 enum fit { FIT_NO, FIT_YES, FIT_ERROR };
 enum fit gallocr_fit_leafs(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *leaf_ids);
 enum fit gallocr_fit_nodes(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids);
+
+// Puts the other plan in force if it is for as many nodes and leafs as graph has; false if not. After FIT_NO, for another try.
+bool gallocr_turn(struct ggml_gallocr *g, const struct ggml_cgraph *graph);
 
 // Whether a tensor's memory is the allocator's own: left from an earlier graph or plan, and its to give again. A pool keeps
 // its buffer handles when it grows, so that this holds for addresses that are out of date, too.

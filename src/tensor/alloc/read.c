@@ -58,15 +58,19 @@ static int count_sources(const struct ggml_cgraph *graph) {
     return n;
 }
 
-static enum err make_room(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
-    struct layout *l = &g->layout;
-    const int n_refs = count_sources(graph);
-    TRY(grow((void **) &l->nodes, &l->node_room, graph->n_nodes, sizeof(struct node_ref)));
-    TRY(grow((void **) &l->leafs, &l->leaf_room, graph->n_leafs, sizeof(struct leaf_ref)));
+// For both plans, so that the second one allocates nothing when its turn comes.
+static enum err layout_reserve(struct layout *l, int n_nodes, int n_leafs, int n_refs) {
+    TRY(grow((void **) &l->nodes, &l->node_room, n_nodes, sizeof(struct node_ref)));
+    TRY(grow((void **) &l->leafs, &l->leaf_room, n_leafs, sizeof(struct leaf_ref)));
     TRY(grow((void **) &l->src_slots, &l->ref_room, n_refs, sizeof(int32_t)));
-    const int most = graph->n_nodes + graph->n_leafs;
-    TRY(slots_reserve(l, most));
-    return map_reserve(&g->map, most + n_refs / 4 + 16);
+    return slots_reserve(l, n_nodes + n_leafs);
+}
+
+static enum err make_room(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
+    const int n_refs = count_sources(graph);
+    TRY(layout_reserve(&g->layout, graph->n_nodes, graph->n_leafs, n_refs));
+    TRY(layout_reserve(&g->other, graph->n_nodes, graph->n_leafs, n_refs));
+    return map_reserve(&g->map, graph->n_nodes + graph->n_leafs + n_refs / 4 + 16);
 }
 
 // ---- entries and slots ----------------------------------------------------------------------------------------------

@@ -316,6 +316,7 @@ static enum fit fit(struct ggml_backend_sched *s) {
 
 static enum err place(struct ggml_backend_sched *s) {
     enum fit f = fit(s);
+    if (f == FIT_NO && gallocr_turn(s->galloc, graph_of(s))) f = fit(s);
     if (f == FIT_NO) {
         ggml_backend_sched_synchronize(s);  // the buffers may be in use
         if (!ggml_gallocr_reserve_n(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids))) return ERR_NOMEM;

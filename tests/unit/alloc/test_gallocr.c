@@ -64,6 +64,32 @@ static void test_reuse(void **state) {
     for (size_t i = 0; i < 6; i++) ggml_free(all[i]->c);
 }
 
+// Two shapes in turn, as prompts and generation: each keeps its plan.
+static void test_taking_turns(void **state) {
+    (void) state;
+    ggml_gallocr_t ga = ggml_gallocr_new(ggml_backend_cpu_buffer_type());
+    struct chain prompt = chain_new(1000, 6, false), token = chain_new(10, 4, false);
+    assert_true(ggml_gallocr_reserve(ga, prompt.g));
+    assert_true(ggml_gallocr_reserve(ga, token.g));
+    assert_true(ggml_gallocr_reserve(ga, prompt.g));
+    for (int i = 0; i < 3; i++) {
+        struct chain p = chain_new(1000 - i, 6, false), t = chain_new(10 - i, 4, false);
+        assert_false(planned_again(ga, p.g));
+        assert_false(planned_again(ga, t.g));
+        assert_ptr_equal(p.y->buffer, t.y->buffer);
+        ggml_free(p.c);
+        ggml_free(t.c);
+    }
+    struct chain large = chain_new(5000, 6, false), t = chain_new(10, 4, false), more = chain_new(20, 4, false);
+    assert_true(planned_again(ga, large.g));  // moves the buffer, so the other plan's addresses are void
+    assert_true(planned_again(ga, t.g));
+    assert_true(planned_again(ga, more.g));  // takes the place of the plan for its own shape
+    assert_false(planned_again(ga, large.g));
+    struct chain *all[] = {&prompt, &token, &large, &t, &more};
+    ggml_gallocr_free(ga);
+    for (size_t i = 0; i < 5; i++) ggml_free(all[i]->c);
+}
+
 static void test_several_buffers(void **state) {
     (void) state;
     struct chain a = chain_new(100, 3, false), b = chain_new(100, 3, false), c = chain_new(10000, 3, false),
@@ -389,13 +415,21 @@ static void test_tallocr_full(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reuse),          cmocka_unit_test(test_several_buffers),
-        cmocka_unit_test(test_pieces),         cmocka_unit_test(test_tensor_too_large),
-        cmocka_unit_test(test_placed_and_not), cmocka_unit_test(test_result_of_earlier_graph),
-        cmocka_unit_test(test_unread),         cmocka_unit_test(test_views),
-        cmocka_unit_test(test_read_twice),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_faults),         cmocka_unit_test(test_no_heap),
-        cmocka_unit_test(test_misuse),         cmocka_unit_test(test_tallocr_full),
+        cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_taking_turns),
+        cmocka_unit_test(test_several_buffers),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_tensor_too_large),
+        cmocka_unit_test(test_placed_and_not),
+        cmocka_unit_test(test_result_of_earlier_graph),
+        cmocka_unit_test(test_unread),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_read_twice),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_no_heap),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_tallocr_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
