@@ -172,8 +172,9 @@ static void amx_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *t
     const struct type *type = type_get(j->type);
     struct scratch *s = j->scratch;
     const int64_t n_group = j->k / 32;
-    for (int64_t group = 0; group < n_group; group += GROUPS) {
-        const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
+    const int step = group_step(n_group);
+    for (int64_t group = 0; group < n_group; group += step) {
+        const int n = n_group - group < step ? (int) (n_group - group) : step;
         const size_t at = (size_t) group * sizeof(struct mm_record);
         if (!j->act_idx) {
             amx_piece(j, type, unpack, tiles, sub, group, n, 0, j->n_col, j->act + at, j->act_stride);

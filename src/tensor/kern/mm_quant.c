@@ -325,11 +325,12 @@ static void one_run(const struct mm_job *j, one_fn *one) {
     const struct mm_record *x = (const struct mm_record *) mm_job_column(j, 0);
     float *y = mm_job_result(j, 0);
     const int64_t n_group = j->k / 32, run = (j->row1 - j->row0) / L;
+    const int step = group_step(n_group);
     for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1); row++) {
         const struct span rows = row < run ? (struct span) {j->row0 + row, run, 0, L} : span_at(j, j->row0 + run * L);
         _Alignas(64) float total[L] = {0};
-        for (int64_t group = 0; group < n_group; group += GROUPS) {
-            const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
+        for (int64_t group = 0; group < n_group; group += step) {
+            const int n = n_group - group < step ? (int) (n_group - group) : step;
             const size_t at = (size_t) (group * 32 / type->block) * type->size;
             one(j->a + (size_t) rows.lo * j->a_stride + at, j->a_stride * (size_t) rows.step, n, s->panel, x + group, total);
         }
@@ -351,13 +352,14 @@ static void one_run(const struct mm_job *j, one_fn *one) {
 static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const (*tiles)[7]) {
     const struct type *type = type_get(j->type);
     const int64_t n_group = j->k / 32;
+    const int step = group_step(n_group);
     struct span rows[PANEL];
     if (j->n_col <= FEW) {
         const int64_t run = (j->row1 - j->row0) / L;
         for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1);) {
             const int R = few_panel(j, row, rows);
-            for (int64_t group = 0; group < n_group; group += GROUPS) {
-                const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
+            for (int64_t group = 0; group < n_group; group += step) {
+                const int n = n_group - group < step ? (int) (n_group - group) : step;
                 quant_piece(j, type, unpack, tiles, rows, R, group, n);
             }
             row += R;
@@ -365,8 +367,8 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
         return;
     }
     // All rows see one range of k before the next: its part of the columns stays in the second-level cache.
-    for (int64_t group = 0; group < n_group; group += GROUPS) {
-        const int n = n_group - group < GROUPS ? (int) (n_group - group) : GROUPS;
+    for (int64_t group = 0; group < n_group; group += step) {
+        const int n = n_group - group < step ? (int) (n_group - group) : step;
         for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
             const int R = PANEL == 2 && j->row1 - row > L ? 2 : 1;
             for (int r = 0; r < R; r++) rows[r] = span_at(j, row + r * L);

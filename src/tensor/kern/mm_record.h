@@ -30,10 +30,14 @@ static inline float record_round(const float *x, int8_t *q, int32_t *sum) {
     const float top = f32_from_bits((uint32_t) _mm512_reduce_max_epi32(m));
     const __m512 inv = _mm512_set1_ps(top < 1e-36f ? 0.0f : 127.0f / top);
     const __m512i qa = _mm512_cvtps_epi32(_mm512_mul_ps(a, inv)), qb = _mm512_cvtps_epi32(_mm512_mul_ps(b, inv));
-    _mm_storeu_si128((__m128i *) q, _mm512_cvtepi32_epi8(qa));
-    _mm_storeu_si128((__m128i *) (q + 16), _mm512_cvtepi32_epi8(qb));
-    sum[0] = _mm512_reduce_add_epi32(qa);
-    sum[1] = _mm512_reduce_add_epi32(qb);
+    const __m256i q32 = _mm256_set_m128i(_mm512_cvtepi32_epi8(qb), _mm512_cvtepi32_epi8(qa));
+    _mm256_storeu_si256((__m256i *) q, q32);
+    // Pairs and fours of bytes in 16 and 32 bits, then across each half.
+    const __m256i fours = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), q32), _mm256_set1_epi16(1));
+    const __m256i twos = _mm256_add_epi32(fours, _mm256_shuffle_epi32(fours, 0x4e));
+    const __m256i ones = _mm256_add_epi32(twos, _mm256_shuffle_epi32(twos, 0xb1));
+    sum[0] = _mm_cvtsi128_si32(_mm256_castsi256_si128(ones));
+    sum[1] = _mm_cvtsi128_si32(_mm256_extracti128_si256(ones, 1));
     return top < 1e-36f ? 0.0f : top / 127.0f;
 }
 #elif !defined(ISA_IS_scalar) && defined(__AVX2__)
@@ -49,7 +53,10 @@ static inline float record_round(const float *x, int8_t *q, int32_t *sum) {
     t = _mm_max_epi32(t, _mm_shuffle_epi32(t, 0xb1));
     const float top = f32_from_bits((uint32_t) _mm_cvtsi128_si32(t));
     const __m256 inv = _mm256_set1_ps(top < 1e-36f ? 0.0f : 127.0f / top);
-    for (int j = 0; j < 4; j++) i[j] = _mm256_cvtps_epi32(_mm256_mul_ps(v[j], inv));
+    for (int j = 0; j < 4; j++) {
+        const __m256 y = _mm256_mul_ps(v[j], inv);
+        i[j] = _mm256_cvtps_epi32(_mm256_and_ps(y, _mm256_cmp_ps(y, y, _CMP_ORD_Q)));  // NaN gives 0
+    }
     const __m256i lo = _mm256_packs_epi32(i[0], i[1]), hi = _mm256_packs_epi32(i[2], i[3]);
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     _mm256_storeu_si256((__m256i *) q, _mm256_permutevar8x32_epi32(_mm256_packs_epi16(lo, hi), order));

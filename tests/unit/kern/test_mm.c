@@ -174,6 +174,45 @@ static void test_levels(void **unused) {
     }
 }
 
+// Extreme activations, and weights no encoder writes (-128, arbitrary bits): every level computes what the scalar one does.
+static void test_extremes(void **unused) {
+    (void) unused;
+    enum { M = 37, N = 8, K = 512 };
+    static const float special[N] = {1e38f, 1e-38f, -0.0f, 3000.0f, INFINITY, NAN, 1.5f, 1e-30f};
+    for (int id = 0; id < GGML_TYPE_COUNT; id++) {
+        const struct type *type = type_get((enum ggml_type) id);
+        if (!type || !type->quantized || kern_mm()->path((enum ggml_type) id, 1, false)->form != MM_I8) continue;
+        struct product p = {.type = type, .m = M, .n = N, .k = K, .a_stride = (size_t) (K / type->block) * type->size};
+        p.a = malloc(p.a_stride * M);
+        p.x = malloc(sizeof(float) * N * K);
+        for (int64_t i = 0; i < N * K; i++) p.x[i] = i / K == 6 ? (float) (i % 255 - 127) * 0.5f : i % 3 ? uniform() : special[i / K];
+        do {  // arbitrary bits whose scales are finite
+            for (size_t i = 0; i < p.a_stride * M; i++) p.a[i] = (uint8_t) next_random();
+            for (size_t i = 0; i < p.a_stride * M; i += type->size) {
+                while (!type->check(p.a + i, type->size)) {
+                    for (size_t k = 0; k < type->size; k++) p.a[i + k] = (uint8_t) next_random();
+                }
+            }
+        } while (!type->check(p.a, p.a_stride * M));
+        if (id == GGML_TYPE_Q8_0) memset(p.a + 2, 0x80, 32);
+        float *want = malloc(sizeof(float) * M * N), *y = malloc(sizeof(float) * M * N);
+        isa_pin(ISA_scalar);
+        compute(&p, N, false, 0, N, 0, M, want);
+        for (int level = 1; level < ISA_COUNT; level++) {
+            if (!isa_pin((enum isa) level)) continue;
+            compute(&p, N, false, 0, N, 0, M, y);
+            for (int i = 0; i < M * N; i++) {
+                if (isnan(want[i]) ? !isnan(y[i]) : memcmp(y + i, want + i, 4) != 0) {
+                    fail_msg("%s %s: %d: %g, not %g", isa_name((enum isa) level), type->name, i, (double) y[i], (double) want[i]);
+                }
+            }
+        }
+        free(want);
+        free(y);
+        drop(&p);
+    }
+}
+
 static void test_outer(void **unused) {
     (void) unused;
     enum { N = 37, C = 11, K = 5 };
@@ -196,6 +235,6 @@ static void test_outer(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_outer)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_extremes), cmocka_unit_test(test_outer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
