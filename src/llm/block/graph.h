@@ -21,10 +21,11 @@ struct cparams {
 struct ubatch_shape {
     int32_t n_tokens, n_seqs, n_seq_tokens, n_outputs;
     int32_t n_slots, n_scratch;      // without a cache: sequences, and blocks of scratch for their keys and values
-    bool has_token, has_embd, encode, causal, want_logits, want_embd;
+    bool has_token, has_embd, encode, causal, want_logits, want_embd, unused[2];  // no padding: shapes are compared as bytes
     uint32_t version;                // counts changes of adapters and settings that graphs depend on
     uint32_t sampler_rows;           // tells apart which rows samplers in the graph work on
 };
+_Static_assert(sizeof(struct ubatch_shape) == 6 * 4 + 8 + 2 * 4, "padding in a struct that is compared as bytes");
 
 // A micro-batch with its data. Rows lie sequence by sequence where n_seq_tokens > 0.
 struct ubatch {
