@@ -27,32 +27,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     return arch_require(hp->n_token_types > 0, b, "it must have token types");
 }
 
-static struct ggml_tensor *embed(struct graph *g) {
-    struct ggml_context *c = g->ctx;
-    struct ggml_tensor *x = blk_embed(g, 0), *types = g->w->token_types.w;
-    if (types) x = ggml_add(c, x, ggml_view_1d(c, types, types->ne[0], 0));  // every token is of type 0
-    x = ggml_add(c, x, blk_pos_rows(g, g->w->position_embd.w));
-    return blk_norm(g, x, &g->w->token_embd_norm, NORM_LN);
-}
-
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur = blk_self_attn(g, l, x, il, &(struct attn_opts){0});
-    blk_select(g, il, &cur, &x);
-    x = blk_norm(g, ggml_add(g->ctx, cur, x), &l->attn_output_norm, NORM_LN);
-    cur = blk_ffn_layer(g, l, x, ACT_GELU);
-    return blk_norm(g, ggml_add(g->ctx, cur, x), &l->layer_output_norm, NORM_LN);
-}
-
-static void head(struct graph *g, struct ggml_tensor *x) {
-    blk_head(g, x, &(struct head_opts){.no_norm = true});
-}
-
-static struct ggml_tensor *pooled(struct graph *g, struct ggml_tensor *x, enum llama_pooling_type kind) {
-    if (kind != LLAMA_POOLING_TYPE_RANK) return blk_pool(g, x, kind);
-    // shipped files say that attention isn't causal; where that is missing, the last token stands for the text
-    x = blk_pool(g, x, g->hp->rank_last ? LLAMA_POOLING_TYPE_LAST : LLAMA_POOLING_TYPE_CLS);
-    if (g->w->cls.w) x = ggml_tanh(g->ctx, blk_linear(g, &g->w->cls, x));
-    return g->w->cls_out.w ? blk_linear(g, &g->w->cls_out, x) : x;
+    return blk_post_norm(g, l, x, il, &(struct form_opts){.norm = NORM_LN, .act = {.act = ACT_GELU}});
 }
 
 const struct arch arch_bert = {
@@ -62,8 +38,8 @@ const struct arch arch_bert = {
     .keys = keys,
     .tensors = tensors,
     .setup = setup,
-    .embed = embed,
+    .embed = blk_encoder_embed,
     .layer = layer,
-    .head_fn = head,
-    .pooled = pooled,
+    .head_fn = blk_encoder_head,
+    .pooled = blk_encoder_pooled,
 };

@@ -109,6 +109,9 @@ struct ggml_tensor *in_cell_pos(struct graph *g, int il);
 struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys, struct ggml_tensor *w);
 // For attn_opts.keep: 0 in each query's k best visible cells, -inf in all others; ties by the heap rule of the sheets. scores [n_cell, T].
 struct ggml_tensor *attn_keep_top(struct graph *g, struct ggml_tensor *scores, int il, int k);
+// The same by pools of n consecutive positions (n divides a block of cells): scores [n_cell / n, T]; all of the k best pools that are complete
+// for the query, and, with tail, what follows its last complete pool.
+struct ggml_tensor *attn_keep_pools(struct graph *g, struct ggml_tensor *scores, int il, int n, int k, bool tail);
 
 // The indexer of latent attention (DeepSeek-V3.2): stores its key of this layer, gives attn_opts.keep. x [E, T] is normed.
 struct mla_index_opts {
@@ -165,7 +168,7 @@ struct ggml_tensor *blk_moe(struct graph *g, const struct layer *l, struct ggml_
 struct ggml_tensor *blk_shared_expert(struct graph *g, const struct layer *l, struct ggml_tensor *x, const struct act_opts *o);
 
 // ---- forms.c ------------------------------------------------------------------------------------------------------
-// A whole layer in one of the three usual forms, with the norms' names of the sheets. The network is dense, or experts where the layer
+// A whole layer in one of the usual forms, with the norms' names of the sheets. The network is dense, or experts where the layer
 // has a router (plus the shared expert where it has that).
 struct form_opts {
     enum norm norm;
@@ -182,6 +185,8 @@ struct ggml_tensor *blk_network(struct graph *g, const struct layer *l, struct g
 struct ggml_tensor *blk_pre_norm(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
 // h = x + post_attn_norm(attn(attn_norm x)); y = h + post_ffw_norm(ffn(ffn_norm h))
 struct ggml_tensor *blk_sandwich(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
+// h = attn_output_norm(x + attn(x)), then attn_norm_2(h + x) where the layer has that; y = layer_output_norm(h + ffn(h))
+struct ggml_tensor *blk_post_norm(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
 // n = attn_norm x; y = x + attn(n) + ffn(n)
 struct ggml_tensor *blk_parallel(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
 
@@ -208,6 +213,10 @@ struct ggml_tensor *blk_token_shift(struct graph *g, struct ggml_tensor *x, int 
 // x [hd, nh, t, S], dt [nh, t, S] before softplus, a [N or 1, nh], b, c [N, groups, t, S]: y [hd, nh, t, S] (a view).
 struct ggml_tensor *blk_ssm_scan(struct graph *g, int il, struct ggml_tensor *x, struct ggml_tensor *dt, struct ggml_tensor *a, struct ggml_tensor *b,
                                  struct ggml_tensor *c);
+// Reads and writes the main state around a WKV operation: its starting state, and its result [n * H, T + n * n_seqs] without the states
+// [n, H, T]. Both give only the last state: ARCH_NO_SNAPSHOTS.
+struct ggml_tensor *blk_wkv_state(struct graph *g, int il);
+struct ggml_tensor *blk_wkv_result(struct graph *g, struct ggml_tensor *r, int64_t n, int il);
 struct ggml_tensor *blk_mamba1(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
 struct ggml_tensor *blk_mamba2(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
 // LFM2: out(c * conv(b * x)), (b, c, x) = in(x); taps centred on the token where hp->causal is off.
@@ -232,6 +241,27 @@ struct kda_opts {
 };
 // Kimi delta attention: z = f_b f_a x + dt (f_a alone where f_b is missing); output projection included.
 struct ggml_tensor *blk_kda(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct kda_opts *o);
+
+// ---- streams.c ----------------------------------------------------------------------------------------------------
+// Hyper-connections (arXiv 2409.19606, 2512.24880): the residual is hp->n_hc streams side by side, [hc * E, T].
+struct hc_weights {
+    const struct weight *fn, *base, *scale;   // hc_attn_* or hc_ffn_*
+};
+// Every stream begins as the embedding.
+struct ggml_tensor *blk_hc_begin(struct graph *g, struct ggml_tensor *x);
+// A branch's input [E, T]; *mix [(2 + hc) hc or 2 hc, T] goes to blk_hc_out.
+struct ggml_tensor *blk_hc_in(struct graph *g, struct ggml_tensor *x, const struct hc_weights *w, struct ggml_tensor **mix);
+// The streams after a branch gave y [E, T]: mixed by a doubly stochastic matrix if hp->hc_iter > 0, else each for itself.
+struct ggml_tensor *blk_hc_out(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *y, struct ggml_tensor *mix, const struct hc_weights *w);
+struct ggml_tensor *blk_hc_mean(struct graph *g, struct ggml_tensor *x);                              // [E, T]
+
+// ---- encoder.c ----------------------------------------------------------------------------------------------------
+// BERT's beginning: tokens, type 0 where there are types, positions where there is a table, norm.
+struct ggml_tensor *blk_encoder_embed(struct graph *g);
+// States are the result as they are.
+void blk_encoder_head(struct graph *g, struct ggml_tensor *x);
+// Pooled rows; rank: the first token's state (the last's where attention.causal isn't false), tanh(cls), cls.output, of those there are.
+struct ggml_tensor *blk_encoder_pooled(struct graph *g, struct ggml_tensor *x, enum llama_pooling_type kind);
 
 // ---- head.c -------------------------------------------------------------------------------------------------------
 struct head_opts {

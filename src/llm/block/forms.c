@@ -1,4 +1,4 @@
-// The three ways in which most models string attention and network together.
+// The usual ways in which most models string attention and network together.
 #include "block/block.h"
 
 struct ggml_tensor *blk_network(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o) {
@@ -36,4 +36,12 @@ struct ggml_tensor *blk_parallel(struct graph *g, const struct layer *l, struct 
     struct ggml_tensor *cur = blk_self_attn(g, l, n, il, &o->attn);
     blk_select3(g, il, &cur, &x, &n);
     return ggml_add(g->ctx, ggml_add(g->ctx, cur, blk_network(g, l, n, il, o)), x);
+}
+
+struct ggml_tensor *blk_post_norm(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o) {
+    struct ggml_tensor *cur = mix(g, l, x, il, o);
+    blk_select(g, il, &cur, &x);
+    cur = blk_norm(g, ggml_add(g->ctx, cur, x), &l->attn_output_norm, o->norm);
+    if (l->attn_norm_2.w) cur = blk_norm(g, ggml_add(g->ctx, cur, x), &l->attn_norm_2, o->norm);
+    return blk_norm(g, ggml_add(g->ctx, blk_network(g, l, cur, il, o), cur), &l->layer_output_norm, o->norm);
 }

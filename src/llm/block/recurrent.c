@@ -142,6 +142,15 @@ struct ggml_tensor *blk_mamba2(struct graph *g, const struct layer *l, struct gg
     return blk_linear(g, &l->ssm_out, y);
 }
 
+struct ggml_tensor *blk_wkv_state(struct graph *g, int il) { return rs_read(g, rs_main_states(g, il)); }
+
+struct ggml_tensor *blk_wkv_result(struct graph *g, struct ggml_tensor *r, int64_t n, int il) {
+    struct ggml_context *c = g->ctx;
+    const int64_t w = r->ne[0], t = (int64_t) g->n.n_seq_tokens * g->n.n_seqs, n_s = n * w;
+    rs_write(g, rs_main_states(g, il), ggml_view_2d(c, r, n_s, g->n.n_seqs, (size_t) n_s * sizeof(float), (size_t) (w * t) * sizeof(float)), 0);
+    return ggml_view_3d(c, r, n, w / n, t, (size_t) n * sizeof(float), (size_t) w * sizeof(float), 0);
+}
+
 // Centred taps see ahead as well: rows of the micro-batch alone, which then holds whole texts.
 static struct ggml_tensor *centred_conv(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *w) {
     struct ggml_context *c = g->ctx;

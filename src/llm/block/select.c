@@ -46,33 +46,69 @@ static void heap_select(struct heap *h, const int32_t *cand, int32_t n, int32_t 
         if (h->score[cand[i]] > h->score[h->item[0]]) heap_sift(h, 0, cand[i]);
 }
 
+// Visible cells in order of position into by_pos; how many. Positions of one sequence are distinct.
+static int32_t order_cells(const int32_t *p, int64_t n, int32_t *by_pos) {
+    int32_t m = 0;
+    for (int64_t c = 0; c < n; c++)
+        if (p[c] >= 0) by_pos[m++] = (int32_t) c;
+    // cells come in blocks of rising positions, so insertion moves whole runs at most
+    for (int32_t i = 1; i < m; i++) {
+        const int32_t c = by_pos[i];
+        int32_t j = i;
+        while (j > 0 && p[by_pos[j - 1]] > p[c]) {
+            by_pos[j] = by_pos[j - 1];
+            j--;
+        }
+        by_pos[j] = c;
+    }
+    return m;
+}
+
+static void *row_of(const struct ggml_tensor *t, int64_t i) { return (char *) t->data + (size_t) i * t->nb[1]; }
+
 // dst [n_cell, T]: 0 in the chosen cells, else -inf. src: scores [n_cell, T], positions [n_cell, T] (-1: not visible), work [2 n_cell, T].
 static void keep_top(struct ggml_tensor *dst, int ith, int nth, void *ud) {
-    const struct ggml_tensor *score = dst->src[0], *pos = dst->src[1], *work = dst->src[2];
     const int64_t n = dst->ne[0];
     const int32_t k = (int32_t) (intptr_t) ud;
     for (int64_t t = ith; t < dst->ne[1]; t += nth) {
-        float *out = (float *) (void *) ((char *) dst->data + (size_t) t * dst->nb[1]);
-        const int32_t *p = (const int32_t *) (const void *) ((const char *) pos->data + (size_t) t * pos->nb[1]);
-        int32_t *by_pos = (int32_t *) (void *) ((char *) work->data + (size_t) t * work->nb[1]), *item = by_pos + n;
-        struct heap h = {.score = (const float *) (const void *) ((const char *) score->data + (size_t) t * score->nb[1]), .item = item};
-        // cells in order of position: positions of one sequence are distinct and lie in 0 .. n_visible + gaps
-        int32_t m = 0;
-        for (int64_t c = 0; c < n; c++)
-            if (p[c] >= 0) by_pos[m++] = (int32_t) c;
-        // cells come in blocks of rising positions, so insertion moves whole runs at most
-        for (int32_t i = 1; i < m; i++) {
-            const int32_t c = by_pos[i];
-            int32_t j = i;
-            while (j > 0 && p[by_pos[j - 1]] > p[c]) {
-                by_pos[j] = by_pos[j - 1];
-                j--;
-            }
-            by_pos[j] = c;
-        }
+        float *out = row_of(dst, t);
+        int32_t *by_pos = row_of(dst->src[2], t);
+        struct heap h = {.score = row_of(dst->src[0], t), .item = by_pos + n};
+        const int32_t m = order_cells(row_of(dst->src[1], t), n, by_pos);
         for (int64_t c = 0; c < n; c++) out[c] = -INFINITY;
         heap_select(&h, by_pos, m, k);
         for (int32_t i = 0; i < h.n; i++) out[h.item[i]] = 0;
+    }
+}
+
+// The same with scores [n_cell / n_pool, T]. A pool's members lie side by side, because cells are handed out in blocks whose places are those of
+// the positions. ud: n_pool, k, tail.
+static void keep_pools(struct ggml_tensor *dst, int ith, int nth, void *ud) {
+    const uintptr_t arg = (uintptr_t) ud;
+    const int32_t n_pool = (int32_t) (arg & 0xff), k = (int32_t) (arg >> 9);
+    const bool tail = arg >> 8 & 1;
+    const int64_t n = dst->ne[0];
+    for (int64_t t = ith; t < dst->ne[1]; t += nth) {
+        float *out = row_of(dst, t);
+        const int32_t *p = row_of(dst->src[1], t);
+        int32_t *by_pos = row_of(dst->src[2], t);
+        struct heap h = {.score = row_of(dst->src[0], t), .item = by_pos + n};
+        const int32_t m = order_cells(p, n, by_pos);
+        for (int64_t c = 0; c < n; c++) out[c] = -INFINITY;
+        const int32_t n_complete = m ? (p[by_pos[m - 1]] + 1) / n_pool * n_pool : 0;  // the last one is the query's own
+        int32_t n_cand = 0;
+        for (int32_t i = 0; i < m; i++) {
+            const int32_t at = p[by_pos[i]];
+            if (at >= n_complete) {
+                if (tail) out[by_pos[i]] = 0;
+                continue;
+            }
+            // a pool with holes (positions that were removed) is none
+            if (at % n_pool == 0 && i + n_pool <= m && p[by_pos[i + n_pool - 1]] == at + n_pool - 1) by_pos[n_cand++] = by_pos[i] / n_pool;
+        }
+        heap_select(&h, by_pos, n_cand, k);
+        for (int32_t i = 0; i < h.n; i++)
+            for (int32_t j = 0; j < n_pool; j++) out[h.item[i] * n_pool + j] = 0;
     }
 }
 
@@ -88,6 +124,14 @@ struct ggml_tensor *attn_keep_top(struct graph *g, struct ggml_tensor *scores, i
     struct ggml_tensor *work = graph_input(g, GGML_TYPE_I32, 2 * n, t, fill_nothing, 0, 0, 0)->t;
     struct ggml_tensor *args[3] = {scores, in_cell_pos(g, il), work};
     return ggml_custom_4d(g->ctx, GGML_TYPE_F32, n, t, 1, 1, args, 3, keep_top, GGML_N_TASKS_MAX, (void *) (intptr_t) k);
+}
+
+struct ggml_tensor *attn_keep_pools(struct graph *g, struct ggml_tensor *scores, int il, int n, int k, bool tail) {
+    const int64_t n_cell = scores->ne[0] * n, t = scores->ne[1];
+    struct ggml_tensor *work = graph_input(g, GGML_TYPE_I32, 2 * n_cell, t, fill_nothing, 0, 0, 0)->t;
+    struct ggml_tensor *args[3] = {scores, in_cell_pos(g, il), work};
+    const uintptr_t arg = (uintptr_t) n | (uintptr_t) tail << 8 | (uintptr_t) k << 9;
+    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, n_cell, t, 1, 1, args, 3, keep_pools, GGML_N_TASKS_MAX, (void *) arg);
 }
 
 struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys, struct ggml_tensor *w) {
