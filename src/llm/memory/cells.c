@@ -115,19 +115,20 @@ void cells_clear(struct cells *c) {
     c->any_shift = false;
 }
 
-// The parts of the state, one after the other. The pending shifts are not among them: placing never changes them for cells
-// that exist before.
+// The parts of the state, one after the other; of the tables only those of sequences that have something. The pending shifts are not
+// among them: placing never changes them for cells that exist before.
 static void each_part(struct cells *c, void (*fn)(char **, void *, size_t), char *at) {
     const size_t ns = (size_t) c->n_seq, nb = (size_t) c->n_block;
-    fn(&at, c->table, cells_table_bytes(c->n_seq, c->n_logical));
     fn(&at, c->base, ns * 4);
     fn(&at, c->pos_min, ns * 4);
     fn(&at, c->pos_max, ns * 4);
     fn(&at, c->idx_max, ns * 4);
     fn(&at, c->irregular, ns * sizeof(bool));
     fn(&at, c->ref, nb * 4);
-    fn(&at, c->free, nb * 4);
     fn(&at, &c->n_free, 4);
+    fn(&at, c->free, nb * 4);
+    for (int32_t s = 0; s < c->n_seq; s++)  // idx_max is the saved one by now, in both directions
+        if (c->idx_max[s] >= 0) fn(&at, row(c, s), (size_t) c->n_logical * sizeof(struct cell_entry));
 }
 
 static void part_out(char **at, void *p, size_t n) {
@@ -145,6 +146,12 @@ void cells_save(struct cells *c) {
 }
 
 void cells_restore(struct cells *c) {
+    // sequences that were empty get an empty table again; marked before their old idx_max comes back
+    for (int32_t s = 0; s < c->n_seq; s++)
+        if (c->idx_max[s] >= 0) {
+            struct cell_entry *t = row(c, s);
+            for (int32_t i = 0; i < c->n_logical; i++) t[i] = (struct cell_entry){-1, 0, 0};
+        }
     each_part(c, part_in, c->snapshot);
 }
 

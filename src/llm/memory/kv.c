@@ -47,7 +47,8 @@ enum err kv_new(struct kv **out, const struct memory_params *p, bool small) {
     // One block more per sequence than n_ctx holds: a sequence that begins in the middle of a block, or leaves one half
     // filled, must not lose room to it.
     const int32_t n_block = small ? small_blocks(p) : blocks_of(p->n_ctx) + p->n_seq;
-    const int32_t n_logical = small ? blocks_of(p->n_swa) + blocks_of(p->n_ubatch) + 3 : n_block;
+    // The table bounds a sequence's span: none takes the room of others, where each has a share of its own.
+    const int32_t n_logical = small ? blocks_of(p->n_swa) + blocks_of(p->n_ubatch) + 3 : blocks_of(p->n_ctx_seq) + 1;
     kv->n_cell = n_block * CELL_BLOCK;
     kv->k = calloc((size_t) p->n_cache + 1, sizeof *kv->k);
     kv->v = calloc((size_t) p->n_cache + 1, sizeof *kv->v);

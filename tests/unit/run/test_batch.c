@@ -175,6 +175,39 @@ static void test_full(void **s) {
     llama_model_free(m);
 }
 
+// Sequences with shares of their own: one that is full leaves the others theirs.
+static void test_shares(void **s) {
+    (void) s;
+    struct llama_model *m = model("llama");
+    struct llama_context_params cp = params(3, false);
+    cp.n_ctx = 768;
+    struct llama_context *c = llama_init_from_model(m, cp);
+    assert_int_equal(llama_n_ctx_seq(c), 256);
+    struct llama_batch b = llama_batch_init(1, 0, 1);
+    int last = 0, r = 0;
+    for (int seq = 0; seq < 2; seq++) {
+        feed(c, seq, 0, 200, NULL);
+        feed(c, seq, 200, 256, NULL);
+    }
+    for (last = 256; r == 0 && last < 1000; last++) {
+        b.n_tokens = 1;
+        b.token[0] = 1;
+        b.pos[0] = last;
+        b.n_seq_id[0] = 1;
+        b.seq_id[0][0] = 0;
+        b.logits[0] = 1;
+        r = llama_decode(c, b);
+    }
+    assert_int_equal(r, 1);
+    assert_true(last <= 256 + 64 + 1);
+    feed(c, 1, 256, 257, NULL);
+    feed(c, 2, 0, 200, NULL);
+    feed(c, 2, 200, 256, NULL);
+    llama_batch_free(b);
+    llama_free(c);
+    llama_model_free(m);
+}
+
 // Keys moved by seq_add are those of a text that stood there from the start, up to the rounding of one more rotation.
 static void test_shift(void **s) {
     (void) s;
@@ -477,7 +510,7 @@ static void test_batch_ext(void **s) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_params),    cmocka_unit_test(test_full),       cmocka_unit_test(test_shift),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_params),    cmocka_unit_test(test_full),       cmocka_unit_test(test_shift),      cmocka_unit_test(test_shares),
         cmocka_unit_test(test_copy),    cmocka_unit_test(test_shared_batch), cmocka_unit_test(test_recurrent), cmocka_unit_test(test_window),
         cmocka_unit_test(test_abort),   cmocka_unit_test(test_embeddings), cmocka_unit_test(test_batch_ext),
     };
