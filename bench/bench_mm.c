@@ -95,6 +95,8 @@ static double run_pass(const struct bench *b, const struct type *type, const uin
     p.job.dst = aligned_alloc(64, (size_t) (n * b->m) * sizeof(float) + 64);
     p.rows = (b->m / ((n <= 8 ? 2 : 8) * b->n_thread) + p.path->row_step - 1) / p.path->row_step * p.path->row_step;
     p.scratch_bytes = (p.path->scratch(&p.job) + 63) / 64 * 64;
+    p.job.scratch_bytes = p.scratch_bytes;
+    if (n > 8 && p.rows > 128) p.rows = 128;
     p.scratch = aligned_alloc(64, p.scratch_bytes * (size_t) b->n_thread);
     p.seconds = calloc((size_t) b->repeat, sizeof(double));
     ggml_parallel(b->n_thread, work, &p);

@@ -44,6 +44,7 @@ struct mm_job {
     const int32_t *dst_idx;
     int64_t n_col;
     void *scratch;             // path->scratch(k) bytes of this thread, 64-byte aligned
+    size_t scratch_bytes;      // its size; more than a path's least may be used
     enum ggml_type type;       // of a
 };
 

@@ -11,10 +11,12 @@
 #include "kern/mm_record.h"
 #include "type/type.h"
 
+#include <stddef.h>
+
 #define AMX __attribute__((target("amx-tile,amx-int8,amx-bf16")))
 #define AMX_INLINE static inline __attribute__((always_inline, target("amx-tile,amx-int8,amx-bf16")))
 
-enum { L = MM_L, COLS = 16, LEAST = 3, GATHER = 96 };
+enum { L = MM_L, COLS = 16, LEAST = 3, GATHER = 96, SUM_ROWS = 128, SUM_COLS = 512 };
 
 #define TILE_LOAD(t, p, stride) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(p), "r"((size_t) (stride)) : "memory")
 #define TILE_STORE(t, p, stride) __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(p), "r"((size_t) (stride)) : "memory")
@@ -108,11 +110,11 @@ struct scratch {
     struct panel_group panel[GROUPS];
     uint8_t rows[L][GROUPS * 64];                          // copies, when a matrix has fewer than L rows
     uint8_t columns[GATHER][GROUPS * sizeof(struct mm_record) + 64];  // copies, when columns are given by a list
+    float sums[SUM_ROWS / L][SUM_COLS][L];  // results between ranges of k: those of dst lie too far apart
 };
 
 static size_t amx_scratch(const struct mm_job *j) {
-    (void) j;
-    return sizeof(struct scratch);
+    return j->k / 32 > GROUPS && j->n_col > 16 ? sizeof(struct scratch) : offsetof(struct scratch, sums);
 }
 
 struct span {
@@ -122,7 +124,9 @@ struct span {
 
 // A range of n groups of one panel of rows times columns c0 .. c0 + n_col - 1, which lie at x.
 AMX static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int depth, struct span s, const struct panel_group *panel,
-                            int64_t group, int n, int64_t c0, int64_t n_col, const uint8_t *x, size_t stride) {
+                            int64_t group, int n, int64_t c0, int64_t n_col, const uint8_t *x, size_t stride,
+                            float (*sums)[L]) {
+    const bool last = (group + n) * 32 == j->k;
     const int64_t n_tile = (n_col + COLS - 1) / COLS;
     float total[COLS * L];
     int configured = 0;
@@ -133,11 +137,14 @@ AMX static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int d
         configured = C;
         for (int c = 0; c < C; c++) {
             const float *y = mm_job_result(j, c0 + at + c) + s.lo;
-            vf_store(total + c * L, group ? vf_load_span(y, s.from, s.to) : vf_zero());
-            __builtin_prefetch(y, 1);
+            vf_store(total + c * L, !group ? vf_zero() : sums ? vf_load(sums[c0 + at + c]) : vf_load_span(y, s.from, s.to));
+            if (!sums || last) __builtin_prefetch(y, 1);
         }
         tiles[C](panel, n, x + (size_t) at * stride, stride, total);
-        for (int c = 0; c < C; c++) vf_store_span(mm_job_result(j, c0 + at + c) + s.lo, vf_load(total + c * L), s.from, s.to);
+        for (int c = 0; c < C; c++) {
+            if (sums && !last) vf_store(sums[c0 + at + c], vf_load(total + c * L));
+            else vf_store_span(mm_job_result(j, c0 + at + c) + s.lo, vf_load(total + c * L), s.from, s.to);
+        }
     }
     __asm__ volatile("tilerelease" : :);
 }
@@ -159,12 +166,13 @@ static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_
 static void amx_piece(const struct mm_job *j, const struct type *type, unpack_fn *unpack, tile_fn *const *tiles, int sub, int64_t group,
                       int n, int64_t c0, int64_t n_col, const uint8_t *x, size_t stride) {
     struct scratch *s = j->scratch;
+    const bool room = j->row1 - j->row0 <= SUM_ROWS && j->n_col <= SUM_COLS && j->scratch_bytes >= sizeof *s;
     for (int64_t row = j->row0; row < j->row1; row += L) {
         struct span rows = {.lo = row + L <= j->row1 ? row : (j->row1 > L ? j->row1 - L : 0)};
         rows.from = (int) (row - rows.lo);
         rows.to = (int) (j->row1 - rows.lo < L ? j->row1 - rows.lo : L);
         unpack_rows(j, type, unpack, s, rows.lo, group, n, s->panel, 1);
-        panel_times(j, tiles, sub, rows, s->panel, group, n, c0, n_col, x, stride);
+        panel_times(j, tiles, sub, rows, s->panel, group, n, c0, n_col, x, stride, room ? s->sums[(row - j->row0) / L] : NULL);
     }
 }
 

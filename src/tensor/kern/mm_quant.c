@@ -18,8 +18,12 @@ const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col)
 #include "kern/mm_record.h"
 #include "type/type.h"
 
+#include <stddef.h>
+
 enum {
     L = MM_L,
+    SUM_ROWS = 128,
+    SUM_COLS = 512,
     FEW = 16,  // columns up to which weights are read row by row
 #if MM_L == 16 && MM_VNNI
     PANEL = 2,
@@ -221,11 +225,11 @@ TILES(tiles_16_min, 16, true, false, 255)
 struct scratch {
     struct panel_group panel[GROUPS * PANEL];
     uint8_t rows[L][GROUPS * 64];  // copies, when a matrix has fewer than L rows
+    float sums[SUM_ROWS / L][SUM_COLS][L];  // results between ranges of k: those of dst lie too far apart
 };
 
 static size_t quant_scratch(const struct mm_job *j) {
-    (void) j;
-    return sizeof(struct scratch);
+    return j->k / 32 > GROUPS && j->n_col > 16 ? sizeof(struct scratch) : offsetof(struct scratch, sums);
 }
 
 // Rows lo, lo + step, ... of a vector, of which lanes from .. to - 1 are wanted.
@@ -259,7 +263,8 @@ static struct span span_at(const struct mm_job *j, int64_t first) {
 }
 
 static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, const struct span *rows, const struct panel_group *panel,
-                        int64_t group, int n) {
+                        int64_t group, int n, float (*sums)[SUM_COLS][L]) {
+    const bool last = (group + n) * 32 == j->k;
     const int64_t n_tile = (j->n_col + COLS - 1) / COLS;
     float total[COLS * PANEL * L];
     for (int64_t t = 0; t < n_tile; t++) {
@@ -270,13 +275,17 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, co
             const float *y = mm_job_result(j, c0 + c);
             x[c] = (const struct mm_record *) mm_job_column(j, c0 + c) + group;
             for (int r = 0; r < R; r++) {
-                vf_store(total + (c * PANEL + r) * L, group ? span_load(y, rows + r) : vf_zero());
+                vf_store(total + (c * PANEL + r) * L, !group ? vf_zero() : sums ? vf_load(sums[r][c0 + c]) : span_load(y, rows + r));
             }
         }
         tiles[C](panel, n, x, (ptrdiff_t) j->act_stride * C, total);
         for (int c = 0; c < C; c++) {
             float *y = mm_job_result(j, c0 + c);
-            for (int r = 0; r < R; r++) span_store(y, rows + r, vf_load(total + (c * PANEL + r) * L));
+            for (int r = 0; r < R; r++) {
+                const vf sum = vf_load(total + (c * PANEL + r) * L);
+                if (sums && !last) vf_store(sums[r][c0 + c], sum);
+                else span_store(y, rows + r, sum);
+            }
         }
     }
 }
@@ -297,10 +306,10 @@ static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_
 
 // One range of k of one panel of rows.
 static void quant_piece(const struct mm_job *j, const struct type *type, unpack_fn *unpack, tile_fn *const (*tiles)[7],
-                        const struct span *rows, int R, int64_t group, int n) {
+                        const struct span *rows, int R, int64_t group, int n, float (*sums)[SUM_COLS][L]) {
     struct scratch *s = j->scratch;
     for (int r = 0; r < R; r++) unpack_rows(j, type, unpack, s, rows + r, group, n, s->panel + r, R);
-    panel_times(j, tiles[R - 1], R, rows, s->panel, group, n);
+    panel_times(j, tiles[R - 1], R, rows, s->panel, group, n, sums);
 }
 
 // The panel from row (counted from the range's start), in the order of few columns: what takes time then is reading the weights,
@@ -360,19 +369,21 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
             const int R = few_panel(j, row, rows);
             for (int64_t group = 0; group < n_group; group += step) {
                 const int n = n_group - group < step ? (int) (n_group - group) : step;
-                quant_piece(j, type, unpack, tiles, rows, R, group, n);
+                quant_piece(j, type, unpack, tiles, rows, R, group, n, NULL);
             }
             row += R;
         }
         return;
     }
     // All rows see one range of k before the next: its part of the columns stays in the second-level cache.
+    struct scratch *s = j->scratch;
+    const bool room = j->row1 - j->row0 <= SUM_ROWS && j->n_col <= SUM_COLS && j->scratch_bytes >= sizeof *s;
     for (int64_t group = 0; group < n_group; group += step) {
         const int n = n_group - group < step ? (int) (n_group - group) : step;
         for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
             const int R = PANEL == 2 && j->row1 - row > L ? 2 : 1;
             for (int r = 0; r < R; r++) rows[r] = span_at(j, row + r * L);
-            quant_piece(j, type, unpack, tiles, rows, R, group, n);
+            quant_piece(j, type, unpack, tiles, rows, R, group, n, room ? s->sums + (row - j->row0) / L : NULL);
         }
     }
 }

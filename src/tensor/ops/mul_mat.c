@@ -47,6 +47,7 @@ static void run(struct task *k, struct ggml_tensor *t) {
     const int64_t n_piece = n_block * n_slice * col_cuts, per_slice = n_block * col_cuts;
     struct mm_job j = {.a_stride = a->nb[1], .n_row = m, .k = a->ne[0], .type = a->type, .dst_stride = t->nb[1] / sizeof(float)};
     j.scratch = mm_thread_scratch(&p, k);
+    j.scratch_bytes = p.row_at;
     const int64_t r2 = b->ne[2] / a->ne[2], r3 = b->ne[3] / a->ne[3];
     for (int64_t i = task_next(k); i < n_piece; i = task_next(k)) {
         const int64_t slice = i / per_slice, block = i % per_slice / col_cuts, cut = i % col_cuts;

@@ -107,6 +107,7 @@ static void run(struct task *k, struct ggml_tensor *t) {
     const int64_t rows = mm_row_block(&p, a, typical_columns(t), used, k->nth), n_block = mm_ceil(m, rows);
     struct mm_job j = {.a_stride = a->nb[1], .n_row = m, .k = a->ne[0], .type = a->type, .dst_stride = t->nb[1] / sizeof(float)};
     j.scratch = mm_thread_scratch(&p, k);
+    j.scratch_bytes = p.row_at;
     j.act = p.in_place ? b->data : mm_columns(&p, k);
     j.act_stride = p.in_place ? b->nb[1] : p.act_stride;
     j.dst = t->data;

@@ -79,7 +79,7 @@ int64_t mm_row_block(const struct mm_plan *p, const struct ggml_tensor *a, int64
     // Few columns: the kernels read a piece as several streams, which should be long.
     const int64_t per_thread = n_col <= 8 ? 2 : 8, pieces = mm_ceil(per_thread * n_threads, n_slice > 0 ? n_slice : 1);
     int64_t rows = mm_ceil(n_threads == 1 ? n_row : mm_ceil(n_row, pieces), step) * step;
-    const int64_t limit = n_col <= 8 ? (int64_t) ((1 << 19) / (a->nb[1] ? a->nb[1] : 1)) : 256;
+    const int64_t limit = n_col <= 8 ? (int64_t) ((1 << 19) / (a->nb[1] ? a->nb[1] : 1)) : 128;
     if (rows > limit) rows = limit > step ? limit / step * step : step;
     return rows;
 }
