@@ -55,6 +55,7 @@ struct ggml_tensor *blk_token_shift(struct graph *g, struct ggml_tensor *x, int 
     const int64_t e = x->ne[0], t = x->ne[1], n_seqs = x->ne[2];
     struct ggml_tensor *states = part_of(g, rs_conv_states(g, il), e, state_off);
     struct ggml_tensor *before = ggml_reshape_3d(c, rs_read(g, states), e, 1, n_seqs);
+    ggml_build_forward_expand(g->gf, before);  // the writes don't depend on it, and must come later
     for (int k = 0; k < rs_n_states(g); k++) {
         struct ggml_tensor *last = ggml_view_3d(c, x, e, 1, n_seqs, x->nb[1], x->nb[2], (size_t) (t - 1 - k) * x->nb[1]);
         rs_write(g, states, ggml_cont_2d(c, last, e, n_seqs), k);
