@@ -9,8 +9,6 @@ if(APP_SOURCES AND TARGET llama)
   target_include_directories(lamina PRIVATE src/app)
   target_link_libraries(lamina PRIVATE lamina_flags llama ggml PkgConfig::JANSSON PkgConfig::LIBEDIT ZLIB::ZLIB m)
   set_target_properties(lamina PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
-  # Parts of llama.h are still on their way to main (quantize, grammar, state); drop this line when they are there.
-  target_link_options(lamina PRIVATE -Wl,--unresolved-symbols=ignore-all)
 endif()
 
 # examples/<name>.c and examples/<folder>/<main>.c see the public headers alone.
