@@ -103,6 +103,7 @@ static int run(struct params *p) {
     if (!status) status = session_context(&s, p);
     if (!status) status = collect(&s, p, &c, &tokens, (int) p->n_ctx, p->file ? p->file : "-");
     session_close(&s);
+    p->cb_eval_data = NULL;
     imatrix_free(c.matrix);
     free(c.row);
     free(c.ids);
