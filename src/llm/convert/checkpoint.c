@@ -103,10 +103,10 @@ static enum err take_file(struct checkpoint *c, const char *path) {
     free(text);
     const char *name;
     json_t *entry;
-    if (e == ERR_OK) json_object_foreach(c->headers[i_file], name, entry) {
-        if (strcmp(name, "__metadata__") == 0) continue;
-        e = take_entry(c, i_file, 8 + size, name, entry);
-        if (e != ERR_OK) break;
+    for (void *it = e == ERR_OK ? json_object_iter(c->headers[i_file]) : NULL; it && e == ERR_OK; it = json_object_iter_next(c->headers[i_file], it)) {
+        name = json_object_iter_key(it);
+        entry = json_object_iter_value(it);
+        if (strcmp(name, "__metadata__") != 0) e = take_entry(c, i_file, 8 + size, name, entry);
     }
     return e;
 }
