@@ -35,10 +35,11 @@ static void test_graph(void **st) {
     struct llama_sampler *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
     llama_sampler_chain_add(chain, llama_sampler_init_greedy());
     struct llama_sampler *own = llama_sampler_init(&own_iface, NULL);
-    struct llama_sampler *dist = llama_sampler_init_dist(1);
+    static struct llama_sampler_i outside_iface = {.name = own_name};
+    struct llama_sampler *outside = llama_sampler_init(&outside_iface, NULL);
     assert_true(llama_set_sampler(c, 0, chain));
     assert_true(llama_set_sampler(c, 1, own));
-    assert_false(llama_set_sampler(c, 2, dist));
+    assert_false(llama_set_sampler(c, 2, outside));
     assert_false(llama_set_sampler(c, 3, chain));
     struct llama_batch b = llama_batch_init(64, 0, 1);
     for (int pos = 0; pos < 20; pos++) {
@@ -76,7 +77,7 @@ static void test_graph(void **st) {
     llama_batch_free(b);
     llama_sampler_free(chain);
     llama_sampler_free(own);
-    llama_sampler_free(dist);
+    llama_sampler_free(outside);
     llama_free(c);
     llama_model_free(m);
 }
