@@ -107,6 +107,8 @@ MUST_USE enum err arch_read_keys(struct hparams *hp, const struct model_build *b
 // For setup. Windows: kind of window, layers by the key attention.sliding_window_pattern (a scalar replaces n, an array the pattern), else
 // period n: layer i is windowed iff i mod n < n - 1, or with first iff i mod n != 0. Does nothing if hp->n_swa <= 0.
 MUST_USE enum err arch_windows(struct hparams *hp, const struct model_build *b, enum attn_window kind, int n, bool first);
+// Only the first n layers have keys and values of their own: the others read the cache of layer n - 2 if windowed, n - 1 if not.
+MUST_USE enum err arch_share_kv(struct hparams *hp, const struct model_build *b, int n);
 // Recurrent layers: those with n_head_kv == 0; or by attention.recurrent_layers, else all but every n-th.
 void arch_recurrent_by_kv(struct hparams *hp);
 // Models of latent and Kimi delta attention: recurrent by n_head_kv; all layers have the first one's heads.
@@ -165,6 +167,11 @@ int arch_max_nodes(const struct arch *a, const struct hparams *hp);
 #define T_FFN_WHEN(cond) T_FFN_ANY(0, cond)
 #define T_ROPE_FREQS {SLOT_rope_freqs, "R/2", T_OPT | T_EACH, 0, 0, 0, 0}
 #define T_ROPE_LONG {SLOT_rope_factors_long, "R/2", T_OPT, 0, 0, 0, 0}, {SLOT_rope_factors_short, "R/2", T_OPT, 0, 0, 0, 0}
+// Inputs of every layer's own (blk_per_layer_inputs) where Ep > 0.
+#define T_PER_LAYER                                                                                           \
+    {SLOT_per_layer_token_embd, "Ep*layers,V", 0, "Ep>0", 0, 0, 0}, {SLOT_per_layer_model_proj, "E,Ep*layers", 0, "Ep>0", 0, 0, 0}, \
+    {SLOT_per_layer_proj_norm, "Ep", 0, "Ep>0", 0, 0, 0}, {SLOT_inp_gate, "E,Ep", 0, "Ep>0", 0, 0, 0}, \
+    {SLOT_proj, "Ep,E", 0, "Ep>0", 0, 0, 0}, {SLOT_post_norm, "E", 0, "Ep>0", 0, 0, 0}
 // Experts of width wd where cond holds; fl: 0, or T_SCALE where the sheet applies their scales ("moe").
 #define T_ROUTER(cond) {SLOT_ffn_gate_inp, "E,X", 0, cond, 0, 0, 0}
 #define T_EXPERTS(wd, fl, cond)                                                                               \

@@ -202,6 +202,19 @@ enum err arch_windows(struct hparams *hp, const struct model_build *b, enum attn
     return ERR_OK;
 }
 
+enum err arch_share_kv(struct hparams *hp, const struct model_build *b, int n) {
+    if (n >= hp->n_layer) return ERR_OK;
+    TRY(arch_require(n >= 2 && hp->is_swa[n - 2] && !hp->is_swa[n - 1], b, "the last layers with keys of their own must be a windowed and a full one"));
+    hp->n_cache = n;
+    for (int i = 0; i < hp->n_layer; i++) {
+        const int own = i < n ? i : hp->is_swa[i] ? n - 2 : n - 1;
+        if (i < n) hp->cache_layer[i] = i;
+        hp->kv_cache[i] = own;
+        TRY(arch_require(hp->n_head_kv[i] == hp->n_head_kv[own], b, "layers that share keys must have as many key heads"));
+    }
+    return ERR_OK;
+}
+
 void arch_recurrent_by_kv(struct hparams *hp) {
     for (int i = 0; i < hp->n_block; i++) hp->is_recr[i] = hp->n_head_kv[i] == 0;
 }

@@ -155,7 +155,7 @@ struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct gg
         a = attend_blocks(g, &p, qp, kh, vh, scale, o);
     } else {
         struct ggml_tensor *mask = mask_input(g, &p, kr->ne[1], o->alibi > 0);
-        if (o->keep) mask = ggml_add(g->ctx, mask, o->keep);
+        if (o->keep) mask = ggml_add(g->ctx, o->keep, mask);
         if (o->bias && g->cp->flash) mask = ggml_add(g->ctx, o->bias, mask);
         a = attend_mask(g, qp, kh, vh, mask, scale, o);
     }
@@ -184,8 +184,11 @@ struct qkv blk_qkv(struct graph *g, const struct layer *l, struct ggml_tensor *x
     const int64_t dq = o->q_gated ? 2 * d : d;
     struct ggml_context *c = g->ctx;
     if (!l->attn_qkv.w) {
-        return (struct qkv){ggml_reshape_3d(c, project(g, &l->attn_q, x, o), dq, h, t), ggml_reshape_3d(c, project(g, &l->attn_k, x, o), d, n_kv, t),
-                            ggml_reshape_3d(c, project(g, &l->attn_v, x, o), dv, n_kv, t)};
+        struct qkv a = {.q = ggml_reshape_3d(c, project(g, &l->attn_q, x, o), dq, h, t)};
+        if (!l->attn_k.w) return a;
+        a.k = ggml_reshape_3d(c, project(g, &l->attn_k, x, o), d, n_kv, t);
+        a.v = l->attn_v.w ? ggml_reshape_3d(c, project(g, &l->attn_v, x, o), dv, n_kv, t) : a.k;
+        return a;
     }
     struct ggml_tensor *y = blk_matmul(g, l->attn_qkv.w, x);
     if (l->attn_qkv.s && !o->raw_qkv) y = ggml_mul(c, y, l->attn_qkv.s);

@@ -31,6 +31,11 @@ struct ggml_tensor *blk_row_norm(struct graph *g, struct ggml_tensor *x, const s
 // ---- embed.c ------------------------------------------------------------------------------------------------------
 // Token rows (or the embeddings given as input) [E, T], times scale for tokens if scale is not 0 or 1.
 struct ggml_tensor *blk_embed(struct graph *g, float scale);
+// Inputs of every layer's own (Gemma 3n and 4) [Ep, layers, T]: rows of per_layer_token_embd (tokens only), mixed with a projection of the
+// embedded x [E, T].
+struct ggml_tensor *blk_per_layer_inputs(struct graph *g, struct ggml_tensor *x);
+// What such a layer adds to x: post_norm(proj(gelu(inp_gate x) * p)), p [Ep, T].
+struct ggml_tensor *blk_per_layer_branch(struct graph *g, const struct layer *l, struct ggml_tensor *x, struct ggml_tensor *p);
 // Slice i of the rows of an image [E, T], whose width is a multiple of E (Qwen3-VL).
 struct ggml_tensor *blk_deep_slice(struct graph *g, int i);
 // Rows of the table w by position, e.g. GPT-2's position_embd.
@@ -70,7 +75,7 @@ struct attn_opts {
     struct ggml_tensor *sinks;    // [H]
     struct ggml_tensor *temp;     // [1, 1, T] multiplies q after RoPE
     struct ggml_tensor *bias;     // [n_cell, T, H] added to the scores (attn_bias_cells)
-    struct ggml_tensor *keep;     // [n_cell, T] 0 or -inf, added to the mask: sparse attention
+    struct ggml_tensor *keep;     // [n_cell, T] or [n_cell, T, H], 0 or -inf, added to the mask: sparse attention
     struct ggml_tensor *gate;     // [H * Dv, T] or [H, T] logits: the result times their sigmoid
     int v_of_k;                   // > 0: the value is the first v_of_k elements of the key (latent attention)
     int cache;                    // 1 + cache to use; 0: hp->kv_cache[il]
@@ -83,7 +88,8 @@ struct attn_opts {
 struct qkv {
     struct ggml_tensor *q, *k, *v;  // [D, H, T], [D, K, T], [Dv, K, T]
 };
-// Projections by the qkv-set rule: fused attn_qkv or three; biases, scales, clamp.
+// Projections by the qkv-set rule: fused attn_qkv or three; biases, scales, clamp. Without attn_v the values are the keys; without
+// attn_k too there are only queries (layers that share another one's cache).
 struct qkv blk_qkv(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o);
 // The whole of it: projections, norms, RoPE, attention, gate, output projection. x [E, T] -> [E, T] ([H*Dv, T] with no_out).
 struct ggml_tensor *blk_self_attn(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o);
@@ -112,6 +118,9 @@ struct ggml_tensor *attn_keep_top(struct graph *g, struct ggml_tensor *scores, i
 // The same by pools of n consecutive positions (n divides a block of cells): scores [n_cell / n, T]; all of the k best pools that are complete
 // for the query, and, with tail, what follows its last complete pool.
 struct ggml_tensor *attn_keep_pools(struct graph *g, struct ggml_tensor *scores, int il, int n, int k, bool tail);
+// The same by blocks of positions (MiniMax-M3): scores [n_cell, groups, T] of each group of heads; blocks of hp->idx_block positions are
+// worth their best visible cell. The last hp->idx_local blocks are kept, then the best, hp->idx_top_k in all: [n_cell, T, heads].
+struct ggml_tensor *attn_keep_blocks(struct graph *g, struct ggml_tensor *scores, int il);
 
 // The indexer of latent attention (DeepSeek-V3.2): stores its key of this layer, gives attn_opts.keep. x [E, T] is normed.
 struct mla_index_opts {
@@ -254,6 +263,9 @@ struct ggml_tensor *blk_hc_in(struct graph *g, struct ggml_tensor *x, const stru
 // The streams after a branch gave y [E, T]: mixed by a doubly stochastic matrix if hp->hc_iter > 0, else each for itself.
 struct ggml_tensor *blk_hc_out(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *y, struct ggml_tensor *mix, const struct hc_weights *w);
 struct ggml_tensor *blk_hc_mean(struct graph *g, struct ggml_tensor *x);                              // [E, T]
+struct ggml_tensor *blk_hc_end(struct graph *g, struct ggml_tensor *x);                               // [E, T], weighed by output_hc_*
+// out[e, d, t] = sum over s of x[e, s, t] * m[s, d, t]: x [E, n, T], m [n, d, T] contiguous.
+struct ggml_tensor *blk_mix_streams(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *m);
 
 // ---- encoder.c ----------------------------------------------------------------------------------------------------
 // BERT's beginning: tokens, type 0 where there are types, positions where there is a table, norm.

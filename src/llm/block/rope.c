@@ -20,6 +20,7 @@ struct rope_opts rope_layer(struct graph *g, int il) {
         o.freq_scale = 1.0f;
         o.ext = 0.0f;
         o.mag = 1.0f;
+        if (hp->rope_plain_swa > 1) o.factors = NULL;
     } else if (hp->rope_f_swa > 0 && hp->rope_f_swa != hp->rope_f) {
         o.freq_scale = 1.0f / hp->rope_f_swa;
     }

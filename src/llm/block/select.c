@@ -134,6 +134,70 @@ struct ggml_tensor *attn_keep_pools(struct graph *g, struct ggml_tensor *scores,
     return ggml_custom_4d(g->ctx, GGML_TYPE_F32, n_cell, t, 1, 1, args, 3, keep_pools, GGML_N_TASKS_MAX, (void *) arg);
 }
 
+// ---- blocks of positions --------------------------------------------------------------------------------------------
+
+// Blocks of one query: block i holds the cells by_pos[first[i]] .. by_pos[first[i + 1] - 1].
+struct pos_blocks {
+    int32_t *by_pos, *first, *taken, n;
+    float *worth;
+};
+
+static void group_cells(struct pos_blocks *b, const int32_t *pos, int32_t m, int32_t size) {
+    b->n = 0;
+    for (int32_t i = 0; i < m; i++)
+        if (i == 0 || pos[b->by_pos[i]] / size != pos[b->by_pos[i - 1]] / size) b->first[b->n++] = i;
+    b->first[b->n] = m;
+}
+
+// Marks the last blocks, then the best of the others (of equal ones the earlier).
+static void take_blocks(struct pos_blocks *b, const int32_t *pos, const float *score, const struct hparams *hp) {
+    const int32_t own = b->n ? pos[b->by_pos[b->first[b->n - 1]]] / hp->idx_block : 0;
+    int32_t left = hp->idx_top_k;
+    for (int32_t i = b->n - 1; i >= 0; i--) {
+        const int32_t at = pos[b->by_pos[b->first[i]]] / hp->idx_block;
+        b->taken[i] = left > 0 && at > own - hp->idx_local;
+        left -= b->taken[i];
+        b->worth[i] = -INFINITY;
+        for (int32_t k = b->first[i]; k < b->first[i + 1]; k++)
+            if (score[b->by_pos[k]] > b->worth[i]) b->worth[i] = score[b->by_pos[k]];
+    }
+    for (; left > 0; left--) {
+        int32_t best = -1;
+        for (int32_t i = 0; i < b->n; i++)
+            if (!b->taken[i] && (best < 0 || b->worth[i] > b->worth[best])) best = i;
+        if (best < 0) return;
+        b->taken[best] = 1;
+    }
+}
+
+// dst [n_cell, T, H]: 0 in the cells of taken blocks, else -inf. src: scores [n_cell, groups, T], positions [n_cell, T], work [4 n_cell + 1, T].
+static void keep_blocks(struct ggml_tensor *dst, int ith, int nth, void *ud) {
+    const struct ggml_tensor *score = dst->src[0], *pos = dst->src[1], *work = dst->src[2];
+    const struct hparams *hp = ud;
+    const int64_t n = dst->ne[0], n_head = dst->ne[2], per = n_head / score->ne[1];
+    for (int64_t t = ith; t < dst->ne[1]; t += nth) {
+        const int32_t *p = (const int32_t *) (const void *) ((const char *) pos->data + (size_t) t * pos->nb[1]);
+        int32_t *w = (int32_t *) (void *) ((char *) work->data + (size_t) t * work->nb[1]);
+        struct pos_blocks b = {.by_pos = w, .taken = w + n, .worth = (float *) (void *) (w + 2 * n), .first = w + 3 * n};
+        group_cells(&b, p, order_cells(p, n, b.by_pos), hp->idx_block);
+        for (int64_t h = 0; h < n_head; h++) {
+            if (h % per == 0)
+                take_blocks(&b, p, (const float *) (const void *) ((const char *) score->data + (size_t) t * score->nb[2] + (size_t) (h / per) * score->nb[1]), hp);
+            float *out = (float *) (void *) ((char *) dst->data + (size_t) t * dst->nb[1] + (size_t) h * dst->nb[2]);
+            for (int64_t c = 0; c < n; c++) out[c] = -INFINITY;
+            for (int32_t i = 0; i < b.n; i++)
+                for (int32_t k = b.first[i]; b.taken[i] && k < b.first[i + 1]; k++) out[b.by_pos[k]] = 0;
+        }
+    }
+}
+
+struct ggml_tensor *attn_keep_blocks(struct graph *g, struct ggml_tensor *scores, int il) {
+    const int64_t n = scores->ne[0], t = scores->ne[2];
+    struct ggml_tensor *work = graph_input(g, GGML_TYPE_I32, 4 * n + 1, t, fill_nothing, 1, 0, 0)->t;
+    struct ggml_tensor *args[3] = {scores, in_cell_pos(g, il), work};
+    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, n, t, g->hp->n_head[il], 1, args, 3, keep_blocks, GGML_N_TASKS_MAX, (void *) (uintptr_t) g->hp);
+}
+
 struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys, struct ggml_tensor *w) {
     struct ggml_context *c = g->ctx;
     const int64_t n_cell = keys->ne[1], t = q->ne[2];

@@ -49,3 +49,12 @@ struct ggml_tensor *blk_hc_mean(struct graph *g, struct ggml_tensor *x) {
     }
     return ggml_scale(g->ctx, s->ne[1] == 1 ? ggml_cont(g->ctx, sum) : sum, 1.0f / (float) s->ne[1]);
 }
+
+struct ggml_tensor *blk_hc_end(struct graph *g, struct ggml_tensor *x) {
+    struct ggml_tensor *mix;
+    return blk_hc_in(g, x, &(struct hc_weights){&g->w->output_hc_fn, &g->w->output_hc_base, &g->w->output_hc_scale}, &mix);
+}
+
+struct ggml_tensor *blk_mix_streams(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *m) {
+    return ggml_mul_mat(g->ctx, ggml_cont(g->ctx, ggml_permute(g->ctx, x, 1, 0, 2, 3)), m);
+}
