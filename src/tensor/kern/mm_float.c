@@ -17,13 +17,17 @@ enum kind { KIND_F32, KIND_F16, KIND_BF16, KIND_BF16_PAIR, KIND_DECODE };
 
 enum {
     L = MM_L,
-    PANEL = 2,                // vectors of rows in a tile of the lanes path
+#if MM_L == 16
+    PANEL = 3,                // vectors of rows in a tile of the lanes path: 3 x 8 sums, 11 loads for 24 multiplications
+#else
+    PANEL = 2,
+#endif
     STAGE = 256,              // words staged at a time
     STAGE_STRIDE = STAGE + 16,
     PANELS = 4,               // panels packed at a time
     PANEL_WORDS = MM_PIECE * PANEL * L,
 #if MM_L == 16
-    COLS = 12,
+    COLS = 8,
 #elif MM_L == 8
     COLS = 6,
 #else
@@ -237,15 +241,15 @@ INLINE void pack(int kind, const struct mm_job *j, const struct type *type, int6
 
 // total[c * PANEL * L + r] += rows of the panel times column c, run by run.
 INLINE void lanes_tile(int kind, int R, int C, const float *panel, int64_t ni, const float *const *x, float *total) {
-    float saved[4][12 * PANEL][L];
+    float saved[4][8 * PANEL][L];
     for (int64_t run = 0; run < L; run++) {
-        vf acc[PANEL][12];
+        vf acc[3][8];
         UNROLL for (int r = 0; r < R; r++) {
             UNROLL for (int c = 0; c < C; c++) acc[r][c] = vf_zero();
         }
         const float *p = panel + run * ni * R * L;
         for (int64_t i = 0; i < ni; i++) {
-            vf w[PANEL];
+            vf w[3];
             UNROLL for (int r = 0; r < R; r++) w[r] = vf_load(p + (i * R + r) * L);
             UNROLL for (int c = 0; c < C; c++) {
                 const vf b = vf_bcast(x[c] + run * ni + i);
@@ -274,23 +278,27 @@ INLINE void lanes_tile(int kind, int R, int C, const float *panel, int64_t ni, c
     }
 #define TILES_OF(op, kind, R)                                                                           \
     TILE(op, kind, R, 1) TILE(op, kind, R, 2) TILE(op, kind, R, 3) TILE(op, kind, R, 4)                 \
-    TILE(op, kind, R, 5) TILE(op, kind, R, 6) TILE(op, kind, R, 7) TILE(op, kind, R, 8)                 \
-    TILE(op, kind, R, 9) TILE(op, kind, R, 10) TILE(op, kind, R, 11) TILE(op, kind, R, 12)
+    TILE(op, kind, R, 5) TILE(op, kind, R, 6) TILE(op, kind, R, 7) TILE(op, kind, R, 8)
 #define ROW_OF(op, R)                                                                                              \
     {0, tile_##op##_##R##_1, tile_##op##_##R##_2, tile_##op##_##R##_3, tile_##op##_##R##_4, tile_##op##_##R##_5,   \
-     tile_##op##_##R##_6, tile_##op##_##R##_7, tile_##op##_##R##_8, tile_##op##_##R##_9, tile_##op##_##R##_10,     \
-     tile_##op##_##R##_11, tile_##op##_##R##_12}
+     tile_##op##_##R##_6, tile_##op##_##R##_7, tile_##op##_##R##_8}
 
 
 typedef void tile_fn(const float *panel, int64_t ni, const float *const *x, float *total);
 
 TILES_OF(fma, KIND_F32, 1)
 TILES_OF(fma, KIND_F32, 2)
-static tile_fn *const tiles_fma[2][13] = {ROW_OF(fma, 1), ROW_OF(fma, 2)};
+#if MM_L == 16
+TILES_OF(fma, KIND_F32, 3)
+static tile_fn *const tiles_fma[PANEL][9] = {ROW_OF(fma, 1), ROW_OF(fma, 2), ROW_OF(fma, 3)};
+#else
+static tile_fn *const tiles_fma[PANEL][9] = {ROW_OF(fma, 1), ROW_OF(fma, 2)};
+#endif
 #ifdef __AVX512BF16__
 TILES_OF(dp, KIND_BF16_PAIR, 1)
 TILES_OF(dp, KIND_BF16_PAIR, 2)
-static tile_fn *const tiles_dp[2][13] = {ROW_OF(dp, 1), ROW_OF(dp, 2)};
+TILES_OF(dp, KIND_BF16_PAIR, 3)
+static tile_fn *const tiles_dp[PANEL][9] = {ROW_OF(dp, 1), ROW_OF(dp, 2), ROW_OF(dp, 3)};
 #endif
 
 // A panel: up to PANEL vectors of rows, packed. lo[r]: first row of vector r, of which lanes from[r] to to[r] are wanted.
@@ -301,7 +309,7 @@ struct panel {
 };
 
 static void panel_init(struct panel *p, const struct mm_job *j, int64_t row) {
-    p->R = j->row1 - row > L ? 2 : 1;
+    p->R = j->row1 - row > (PANEL - 1) * L ? PANEL : (int) ((j->row1 - row + L - 1) / L);
     for (int r = 0; r < p->R; r++) {
         const int64_t first = row + r * L;
         p->lo[r] = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0);
@@ -310,9 +318,9 @@ static void panel_init(struct panel *p, const struct mm_job *j, int64_t row) {
     }
 }
 
-static void tile_times(const struct mm_job *j, tile_fn *const (*tiles)[13], const struct panel *p, const float *packed, int64_t c0, int C,
+static void tile_times(const struct mm_job *j, tile_fn *const (*tiles)[9], const struct panel *p, const float *packed, int64_t c0, int C,
                        const float *const *x, bool first, int64_t ni) {
-    float total[12 * PANEL * L];
+    float total[8 * PANEL * L];
     for (int c = 0; c < C; c++) {
         const float *y = mm_job_result(j, c0 + c);
         for (int r = 0; r < p->R; r++) {
@@ -328,7 +336,7 @@ static void tile_times(const struct mm_job *j, tile_fn *const (*tiles)[13], cons
 
 // Rows of up to PANELS panels at a time are packed for one piece of k and stay in the second-level cache while all columns pass
 // by; a tile of columns stays in the first while the panels pass by.
-INLINE void lanes_run(int kind, const struct mm_job *j, tile_fn *const (*tiles)[13]) {
+INLINE void lanes_run(int kind, const struct mm_job *j, tile_fn *const (*tiles)[9]) {
     const struct type *type = kind == KIND_DECODE ? type_get(j->type) : NULL;
     float *packed = j->scratch, *tmp = packed + (size_t) PANELS * PANEL_WORDS;
     const int64_t n_word = words_of(kind, j->k), n_tile = (j->n_col + COLS - 1) / COLS;
@@ -346,7 +354,7 @@ INLINE void lanes_run(int kind, const struct mm_job *j, tile_fn *const (*tiles)[
             for (int64_t t = 0; t < n_tile; t++) {
                 const int64_t c0 = j->n_col * t / n_tile;
                 const int C = (int) (j->n_col * (t + 1) / n_tile - c0);
-                const float *x[12];
+                const float *x[8];
                 for (int c = 0; c < C; c++) x[c] = (const float *) mm_job_column(j, c0 + c) + word;
                 for (int i = 0; i < n_panel; i++) tile_times(j, tiles, panels + i, packed + i * PANEL_WORDS, c0, C, x, word == 0, ni);
             }
