@@ -128,6 +128,8 @@ class Tiny:
             k = k if k.startswith("tokenizer.") else f"{self.arch}.{k}"
             if isinstance(v, bool):
                 g.add_bool(k, v)
+            elif isinstance(v, list):
+                g.add_array(k, v)
             elif isinstance(v, str):
                 g.add_string(k, v)
             elif isinstance(v, float):
