@@ -27,21 +27,54 @@ struct maker_spec {
 };
 
 // Sizes are small, but heads and rows have room for blocks of 256.
-#define MAKER_BASE \
-    {"context_length", 2048, 'u'}, {"embedding_length", 256, 'u'}, {"block_count", 3, 'u'}, {"feed_forward_length", 512, 'u'}, {"attention.head_count", 4, 'u'}, {"attention.head_count_kv", 2, 'u'}, \
-    {"attention.layer_norm_rms_epsilon", 1e-5, 'f'}, {"attention.layer_norm_epsilon", 1e-5, 'f'}
+#define MAKER_BASE                                                                                                          \
+    {"context_length", 2048, 'u'}, {"embedding_length", 256, 'u'}, {"block_count", 3, 'u'},                                 \
+        {"feed_forward_length", 512, 'u'}, {"attention.head_count", 4, 'u'}, {"attention.head_count_kv", 2, 'u'},           \
+        {"attention.layer_norm_rms_epsilon", 1e-5, 'f'}, {                                                                  \
+        "attention.layer_norm_epsilon", 1e-5, 'f'                                                                           \
+    }
 
 static const struct maker_spec maker_specs[] = {
     {"llama", "llama", {MAKER_BASE}},
     {"llama-moe", "llama", {MAKER_BASE, {"expert_count", 4, 'u'}, {"expert_used_count", 2, 'u'}}},
     {"gemma3", "gemma3", {MAKER_BASE, {"attention.sliding_window", 70, 'u'}, {"attention.sliding_window_pattern", 2, 'u'}}},
-    {"mamba2", "mamba2", {MAKER_BASE, {"ssm.conv_kernel", 4, 'u'}, {"ssm.inner_size", 512, 'u'}, {"ssm.state_size", 16, 'u'}, {"ssm.time_step_rank", 8, 'u'}, {"ssm.group_count", 2, 'u'}}},
-    {"falcon-h1", "falcon-h1", {MAKER_BASE, {"ssm.conv_kernel", 4, 'u'}, {"ssm.inner_size", 512, 'u'}, {"ssm.state_size", 16, 'u'}, {"ssm.time_step_rank", 8, 'u'}, {"ssm.group_count", 2, 'u'}}},
-    {"deepseek2", "deepseek2",
-     {{"context_length", 2048, 'u'}, {"embedding_length", 256, 'u'}, {"block_count", 3, 'u'}, {"feed_forward_length", 512, 'u'}, {"attention.head_count", 4, 'u'}, {"attention.head_count_kv", 1, 'u'},
-      {"attention.layer_norm_rms_epsilon", 1e-5, 'f'}, {"leading_dense_block_count", 1, 'u'}, {"attention.q_lora_rank", 64, 'u'}, {"attention.kv_lora_rank", 128, 'u'},
-      {"attention.key_length", 160, 'u'}, {"attention.value_length", 128, 'u'}, {"attention.key_length_mla", 96, 'u'}, {"attention.value_length_mla", 64, 'u'}, {"rope.dimension_count", 32, 'u'},
-      {"expert_feed_forward_length", 128, 'u'}, {"expert_shared_count", 1, 'u'}, {"expert_count", 4, 'u'}, {"expert_used_count", 2, 'u'}}},
+    {"mamba2",
+     "mamba2",
+     {MAKER_BASE,
+      {"ssm.conv_kernel", 4, 'u'},
+      {"ssm.inner_size", 512, 'u'},
+      {"ssm.state_size", 16, 'u'},
+      {"ssm.time_step_rank", 8, 'u'},
+      {"ssm.group_count", 2, 'u'}}},
+    {"falcon-h1",
+     "falcon-h1",
+     {MAKER_BASE,
+      {"ssm.conv_kernel", 4, 'u'},
+      {"ssm.inner_size", 512, 'u'},
+      {"ssm.state_size", 16, 'u'},
+      {"ssm.time_step_rank", 8, 'u'},
+      {"ssm.group_count", 2, 'u'}}},
+    {"deepseek2",
+     "deepseek2",
+     {{"context_length", 2048, 'u'},
+      {"embedding_length", 256, 'u'},
+      {"block_count", 3, 'u'},
+      {"feed_forward_length", 512, 'u'},
+      {"attention.head_count", 4, 'u'},
+      {"attention.head_count_kv", 1, 'u'},
+      {"attention.layer_norm_rms_epsilon", 1e-5, 'f'},
+      {"leading_dense_block_count", 1, 'u'},
+      {"attention.q_lora_rank", 64, 'u'},
+      {"attention.kv_lora_rank", 128, 'u'},
+      {"attention.key_length", 160, 'u'},
+      {"attention.value_length", 128, 'u'},
+      {"attention.key_length_mla", 96, 'u'},
+      {"attention.value_length_mla", 64, 'u'},
+      {"rope.dimension_count", 32, 'u'},
+      {"expert_feed_forward_length", 128, 'u'},
+      {"expert_shared_count", 1, 'u'},
+      {"expert_count", 4, 'u'},
+      {"expert_used_count", 2, 'u'}}},
     {"gpt2", "gpt2", {MAKER_BASE}},
     {"bert", "bert", {MAKER_BASE}},
     {"dream", "dream", {MAKER_BASE}},
@@ -66,13 +99,17 @@ static void maker_keys(struct gguf_context *g, const struct maker_spec *s) {
     gguf_set_val_u32(g, "tokenizer.ggml.token_type_count", 2);
     for (const struct maker_key *k = s->keys; k->key; k++) {
         snprintf(key, sizeof key, "%s.%s", s->arch, k->key);
-        if (k->kind == 'f') gguf_set_val_f32(g, key, (float) k->value);
-        else if (k->kind == 'b') gguf_set_val_bool(g, key, k->value != 0);
-        else gguf_set_val_u32(g, key, (uint32_t) k->value);
+        if (k->kind == 'f')
+            gguf_set_val_f32(g, key, (float) k->value);
+        else if (k->kind == 'b')
+            gguf_set_val_bool(g, key, k->value != 0);
+        else
+            gguf_set_val_u32(g, key, (uint32_t) k->value);
     }
 }
 
-static void maker_tensor(struct gguf_context *g, struct ggml_context *ctx, const char *name, const int64_t *ne, int n, enum ggml_type type, bool norm) {
+static void maker_tensor(struct gguf_context *g, struct ggml_context *ctx, const char *name, const int64_t *ne, int n,
+                         enum ggml_type type, bool norm) {
     if (gguf_find_tensor(g, name) >= 0) return;
     const bool matrix = n >= 2 && !norm && ne[0] % ggml_blck_size(type) == 0 && ne[1] > 1;
     struct ggml_tensor *t = ggml_new_tensor(ctx, matrix ? type : GGML_TYPE_F32, n < 1 ? 1 : n, ne);
@@ -81,22 +118,32 @@ static void maker_tensor(struct gguf_context *g, struct ggml_context *ctx, const
     float *x = malloc((size_t) k * sizeof *x);
     const float scale = norm ? 0.1f : 1.0f / sqrtf((float) ne[0]);
     for (int64_t i = 0; i < k; i++) x[i] = norm ? 1.0f + scale * maker_random() : scale * 1.7f * maker_random();
-    if (strstr(name, "ssm_a")) for (int64_t i = 0; i < k; i++) x[i] = -0.5f - 0.4f * maker_random();
-    if (t->type == GGML_TYPE_F32) memcpy(t->data, x, (size_t) k * sizeof *x);
-    else ggml_quantize_chunk(t->type, x, t->data, 0, k / ne[0], ne[0], NULL);
+    if (strstr(name, "ssm_a"))
+        for (int64_t i = 0; i < k; i++) x[i] = -0.5f - 0.4f * maker_random();
+    if (t->type == GGML_TYPE_F32)
+        memcpy(t->data, x, (size_t) k * sizeof *x);
+    else
+        ggml_quantize_chunk(t->type, x, t->data, 0, k / ne[0], ne[0], NULL);
     free(x);
     gguf_add_tensor(g, t);
 }
 
-static void maker_row(struct gguf_context *g, struct ggml_context *ctx, const struct hparams *hp, const struct arch_tensor *r, int il, enum ggml_type type) {
+static void maker_row(struct gguf_context *g, struct ggml_context *ctx, const struct hparams *hp,
+                      const struct arch_tensor *r, int il, enum ggml_type type) {
     double v = 1;
     if (r->when && (expr_eval(r->when, hp, il, &v) != ERR_OK || v == 0)) return;
     const bool biases = r->flags & (T_BIAS | T_BIAS_ONLY);
     if (r->flags & T_OPT && !biases && r->slot != SLOT_token_types) return;
     char stem[96], name[128], part[96];
     const char *base = r->name ? r->name : slot_info(r->slot)->name;
-    if (il >= 0) snprintf(stem, sizeof stem, "%s.%d.%s", r->flags & T_ENC ? "enc.blk" : r->flags & T_DEC ? "dec.blk" : "blk", il, base);
-    else snprintf(stem, sizeof stem, "%s", base);
+    if (il >= 0)
+        snprintf(stem, sizeof stem, "%s.%d.%s",
+                 r->flags & T_ENC   ? "enc.blk"
+                 : r->flags & T_DEC ? "dec.blk"
+                                    : "blk",
+                 il, base);
+    else
+        snprintf(stem, sizeof stem, "%s", base);
     int64_t ne[4] = {1, 1, 1, 1};
     int n = 0;
     for (; n < 4 && expr_part(r->shape, n, part, sizeof part); n++)

@@ -15,11 +15,14 @@ extern "C" {
 // (and up to it where tokens see each other). n_ctx 0 means the model's own, bounded by half of the free memory.
 LLAMA_API struct llama_context *llama_init_from_model(struct llama_model *model, struct llama_context_params params);
 // As llama_init_from_model.
-GGML_DEPRECATED(LLAMA_API struct llama_context *llama_new_context_with_model(struct llama_model *model, struct llama_context_params params), "use the newer call");
+GGML_DEPRECATED(LLAMA_API struct llama_context *llama_new_context_with_model(struct llama_model *model,
+                                                                             struct llama_context_params params),
+                "use the newer call");
 // Frees the context. NULL is fine.
 LLAMA_API void llama_free(struct llama_context *ctx);
 // Computes with these thread pools: the second for batches of more than one token (NULL: the first for all). They stay the caller's.
-LLAMA_API void llama_attach_threadpool(struct llama_context *ctx, ggml_threadpool_t threadpool, ggml_threadpool_t threadpool_batch);
+LLAMA_API void llama_attach_threadpool(struct llama_context *ctx, ggml_threadpool_t threadpool,
+                                       ggml_threadpool_t threadpool_batch);
 // Computes with threads of its own again.
 LLAMA_API void llama_detach_threadpool(struct llama_context *ctx);
 // Positions that the memory has room for, all sequences together.
@@ -95,7 +98,8 @@ LLAMA_API bool llama_get_causal_attn(const struct llama_context *ctx);
 // No effect: there is nothing to warm up.
 GGML_DEPRECATED(LLAMA_API void llama_set_warmup(struct llama_context *ctx, bool warmup), "use the newer call");
 // Asked between parts of the computation; true stops it (llama_decode gives 2).
-LLAMA_API void llama_set_abort_callback(struct llama_context *ctx, ggml_abort_callback abort_callback, void *abort_callback_data);
+LLAMA_API void llama_set_abort_callback(struct llama_context *ctx, ggml_abort_callback abort_callback,
+                                        void *abort_callback_data);
 // Waits until the computation is done. The other calls do it themselves where needed.
 LLAMA_API void llama_synchronize(struct llama_context *ctx);
 // Logits of the outputs of the last batch, [n_outputs][n_vocab] in batch order; NULL if there are none. Owner: the context, until the next batch.

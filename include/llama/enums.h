@@ -219,7 +219,6 @@ enum llama_process_type {
     LLAMA_PROCESS_TYPE_DECODE = 1,
 };
 
-
 #ifdef __cplusplus
 }
 #endif

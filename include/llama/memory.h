@@ -17,7 +17,8 @@ LLAMA_API void llama_memory_clear(llama_memory_t mem, bool data);
 LLAMA_API bool llama_memory_seq_rm(llama_memory_t mem, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
 // Gives seq_id_dst the positions of seq_id_src in the range. Blocks of cells are shared until one of both writes; recurrent states are
 // copied whole, up to p1. Errors: ids out of range, no state at p1: a sentence at ggml_last_error(), nothing changed.
-LLAMA_API void llama_memory_seq_cp(llama_memory_t mem, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1);
+LLAMA_API void llama_memory_seq_cp(llama_memory_t mem, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0,
+                                   llama_pos p1);
 // Removes all sequences but this one.
 LLAMA_API void llama_memory_seq_keep(llama_memory_t mem, llama_seq_id seq_id);
 // Adds delta to the positions in the range; those that become negative are removed. Keys are rotated accordingly before the next

@@ -32,16 +32,21 @@ LLAMA_API void llama_backend_free(void);
 LLAMA_API void llama_numa_init(enum ggml_numa_strategy numa);
 // A model whose keys and tensor shapes are in metadata and whose data the callback writes (ggml_backend_tensor_set), once per tensor.
 // metadata stays the caller's and isn't needed afterwards. NULL on failure.
-LLAMA_API struct llama_model *llama_model_init_from_user(struct gguf_context *metadata, llama_model_set_tensor_data_t set_tensor_data, void *set_tensor_data_ud, struct llama_model_params params);
+LLAMA_API struct llama_model *llama_model_init_from_user(struct gguf_context *metadata,
+                                                         llama_model_set_tensor_data_t set_tensor_data,
+                                                         void *set_tensor_data_ud, struct llama_model_params params);
 // As llama_model_load_from_file.
-GGML_DEPRECATED(LLAMA_API struct llama_model *llama_load_model_from_file(const char *path_model, struct llama_model_params params), "use the newer call");
+GGML_DEPRECATED(LLAMA_API struct llama_model *llama_load_model_from_file(const char *path_model,
+                                                                         struct llama_model_params params),
+                "use the newer call");
 // Loads a model from a GGUF file. If it is the first of several shards (its metadata say so, not its name), the others are found beside it.
 // NULL on failure: the sentence names the key, the tensor or the file.
 LLAMA_API struct llama_model *llama_model_load_from_file(const char *path_model, struct llama_model_params params);
 // The same from an open regular file, from its current place on. The file may be closed afterwards.
 LLAMA_API struct llama_model *llama_model_load_from_file_ptr(FILE *file, struct llama_model_params params);
 // The same from shards given in order.
-LLAMA_API struct llama_model *llama_model_load_from_splits(const char **paths, size_t n_paths, struct llama_model_params params);
+LLAMA_API struct llama_model *llama_model_load_from_splits(const char **paths, size_t n_paths,
+                                                           struct llama_model_params params);
 // Writes keys and weights to a file, under a temporary name first. Failure: a sentence at ggml_last_error().
 LLAMA_API void llama_model_save_to_file(const struct llama_model *model, const char *path_model);
 // As llama_model_free.
@@ -124,15 +129,18 @@ LLAMA_API bool llama_model_is_recurrent(const struct llama_model *model);
 LLAMA_API bool llama_model_is_hybrid(const struct llama_model *model);
 // Tokens are filled in, not appended.
 LLAMA_API bool llama_model_is_diffusion(const struct llama_model *model);
-LLAMA_API uint32_t llama_model_quantize(const char *fname_inp, const char *fname_out, const llama_model_quantize_params *params);
+LLAMA_API uint32_t llama_model_quantize(const char *fname_inp, const char *fname_out,
+                                        const llama_model_quantize_params *params);
 GGML_DEPRECATED(LLAMA_API int32_t llama_n_ctx_train(const struct llama_model *model), "use the newer call");
 GGML_DEPRECATED(LLAMA_API int32_t llama_n_embd(const struct llama_model *model), "use the newer call");
 GGML_DEPRECATED(LLAMA_API int32_t llama_n_layer(const struct llama_model *model), "use the newer call");
 GGML_DEPRECATED(LLAMA_API int32_t llama_n_head(const struct llama_model *model), "use the newer call");
 // Name of shard split_no (from 0) of split_count: PREFIX-00001-of-00003.gguf. Its length, 0 if it doesn't fit.
-LLAMA_API int32_t llama_split_path(char *split_path, size_t maxlen, const char *path_prefix, int32_t split_no, int32_t split_count);
+LLAMA_API int32_t llama_split_path(char *split_path, size_t maxlen, const char *path_prefix, int32_t split_no,
+                                   int32_t split_count);
 // The prefix, if split_path ends as such a name does. Its length, else 0.
-LLAMA_API int32_t llama_split_prefix(char *split_prefix, size_t maxlen, const char *split_path, int32_t split_no, int32_t split_count);
+LLAMA_API int32_t llama_split_prefix(char *split_prefix, size_t maxlen, const char *split_path, int32_t split_no,
+                                     int32_t split_count);
 // The processor's features that kernels use, for logs. Valid until this thread's next call.
 LLAMA_API const char *llama_print_system_info(void);
 // The log sink in use.

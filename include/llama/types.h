@@ -32,8 +32,8 @@ typedef bool (*llama_opt_param_filter)(const struct ggml_tensor *, void *);
 // A candidate of sampling.
 typedef struct llama_token_data {
     llama_token id;  // token
-    float logit;  // log-odds
-    float p;  // probability, where a sampler has computed it
+    float logit;     // log-odds
+    float p;         // probability, where a sampler has computed it
 } llama_token_data;
 
 // Candidates.
@@ -41,19 +41,19 @@ typedef struct llama_token_data_array {
     llama_token_data *data;  // [size]
     size_t size;
     int64_t selected;  // index of the chosen one, -1: none yet
-    bool sorted;  // by logit, greatest first
+    bool sorted;       // by logit, greatest first
 } llama_token_data_array;
 
 // Tokens or embeddings to compute, as the caller lays them out. NULL arrays mean the usual: pos continues each sequence, seq_id is 0, the
 // last token gives an output.
 typedef struct llama_batch {
-    int32_t n_tokens;  // entries
-    llama_token *token;  // [n_tokens], or NULL
-    float *embd;  // [n_tokens][n_embd_inp], used where token is NULL
-    llama_pos *pos;  // [n_tokens]; embeddings under M-RoPE: [4][n_tokens]
-    int32_t *n_seq_id;  // [n_tokens] sequences of each entry
+    int32_t n_tokens;       // entries
+    llama_token *token;     // [n_tokens], or NULL
+    float *embd;            // [n_tokens][n_embd_inp], used where token is NULL
+    llama_pos *pos;         // [n_tokens]; embeddings under M-RoPE: [4][n_tokens]
+    int32_t *n_seq_id;      // [n_tokens] sequences of each entry
     llama_seq_id **seq_id;  // [n_tokens][n_seq_id]
-    int8_t *logits;  // [n_tokens] non-zero: this entry gives an output
+    int8_t *logits;         // [n_tokens] non-zero: this entry gives an output
 } llama_batch;
 
 // A key's value instead of the file's. A list ends with an empty key.
@@ -76,23 +76,23 @@ struct llama_model_tensor_buft_override {
 
 // How a model is loaded. From llama_model_default_params().
 struct llama_model_params {
-    ggml_backend_dev_t *devices;  // NULL-terminated; NULL: all accelerators
+    ggml_backend_dev_t *devices;                                           // NULL-terminated; NULL: all accelerators
     const struct llama_model_tensor_buft_override *tensor_buft_overrides;  // NULL: none
-    int32_t n_gpu_layers;  // layers on devices, the output counting as the last; < 0: all
-    enum llama_split_mode split_mode;  // NONE: one device only
-    enum llama_load_mode load_mode;  // how the bytes come to memory
-    enum llama_lazy_mode lazy_mode;  // mapped weights are always read as needed
-    int32_t main_gpu;  // the device for split_mode NONE
-    const float *tensor_split;  // shares of the devices; NULL: by free memory
+    int32_t n_gpu_layers;                       // layers on devices, the output counting as the last; < 0: all
+    enum llama_split_mode split_mode;           // NONE: one device only
+    enum llama_load_mode load_mode;             // how the bytes come to memory
+    enum llama_lazy_mode lazy_mode;             // mapped weights are always read as needed
+    int32_t main_gpu;                           // the device for split_mode NONE
+    const float *tensor_split;                  // shares of the devices; NULL: by free memory
     llama_progress_callback progress_callback;  // 0 .. 1; false cancels
     void *progress_callback_user_data;
     const struct llama_model_kv_override *kv_overrides;  // NULL: none
-    bool vocab_only;  // keys and vocabulary, no weights
-    bool check_tensors;  // look at every value
-    bool use_extra_bufts;  // no effect
-    bool no_host;  // no effect
-    bool no_alloc;  // shapes and places, no data: for plans
-    bool load_mtp;  // no effect: draft heads are not run
+    bool vocab_only;                                     // keys and vocabulary, no weights
+    bool check_tensors;                                  // look at every value
+    bool use_extra_bufts;                                // no effect
+    bool no_host;                                        // no effect
+    bool no_alloc;                                       // shapes and places, no data: for plans
+    bool load_mtp;                                       // no effect: draft heads are not run
 };
 
 // A sampler inside the graph for one sequence (llama_set_sampler).
@@ -103,40 +103,40 @@ struct llama_sampler_seq_config {
 
 // How a context is made. From llama_context_default_params().
 struct llama_context_params {
-    uint32_t n_ctx;  // positions of all sequences; 0: the model's own
-    uint32_t n_batch;  // most tokens of a batch
-    uint32_t n_ubatch;  // most tokens computed at once
-    uint32_t n_seq_max;  // sequences
-    uint32_t n_rs_seq;  // snapshots of recurrent state per sequence
-    uint32_t n_outputs_max;  // most outputs of a batch; 0: n_batch
+    uint32_t n_ctx;                  // positions of all sequences; 0: the model's own
+    uint32_t n_batch;                // most tokens of a batch
+    uint32_t n_ubatch;               // most tokens computed at once
+    uint32_t n_seq_max;              // sequences
+    uint32_t n_rs_seq;               // snapshots of recurrent state per sequence
+    uint32_t n_outputs_max;          // most outputs of a batch; 0: n_batch
     uint32_t n_outputs_max_per_seq;  // no effect
-    int32_t n_threads;  // for single tokens; -1: this machine's default
-    int32_t n_threads_batch;  // for batches; -1: as n_threads
+    int32_t n_threads;               // for single tokens; -1: this machine's default
+    int32_t n_threads_batch;         // for batches; -1: as n_threads
     enum llama_context_type ctx_type;
     enum llama_rope_scaling_type rope_scaling_type;  // UNSPECIFIED: the model's
-    enum llama_pooling_type pooling_type;  // UNSPECIFIED: the model's
-    enum llama_attention_type attention_type;  // UNSPECIFIED: the model's
-    enum llama_flash_attn_type flash_attn_type;  // DISABLED: products over all cells, for comparison
-    float rope_freq_base;  // 0: the model's
-    float rope_freq_scale;  // 0: the model's
-    float yarn_ext_factor;  // < 0: the model's
-    float yarn_attn_factor;  // < 0: the model's
-    float yarn_beta_fast;  // < 0: the model's
-    float yarn_beta_slow;  // < 0: the model's
-    uint32_t yarn_orig_ctx;  // 0: the model's
-    float defrag_thold;  // no effect: the cache never has to be rearranged
-    ggml_backend_sched_eval_callback cb_eval;  // asked before and told after every node; NULL: none
+    enum llama_pooling_type pooling_type;            // UNSPECIFIED: the model's
+    enum llama_attention_type attention_type;        // UNSPECIFIED: the model's
+    enum llama_flash_attn_type flash_attn_type;      // DISABLED: products over all cells, for comparison
+    float rope_freq_base;                            // 0: the model's
+    float rope_freq_scale;                           // 0: the model's
+    float yarn_ext_factor;                           // < 0: the model's
+    float yarn_attn_factor;                          // < 0: the model's
+    float yarn_beta_fast;                            // < 0: the model's
+    float yarn_beta_slow;                            // < 0: the model's
+    uint32_t yarn_orig_ctx;                          // 0: the model's
+    float defrag_thold;                              // no effect: the cache never has to be rearranged
+    ggml_backend_sched_eval_callback cb_eval;        // asked before and told after every node; NULL: none
     void *cb_eval_user_data;
-    enum ggml_type type_k;  // of the cached keys
-    enum ggml_type type_v;  // of the cached values
+    enum ggml_type type_k;               // of the cached keys
+    enum ggml_type type_v;               // of the cached values
     ggml_abort_callback abort_callback;  // true stops the computation
     void *abort_callback_data;
-    bool embeddings;  // give embeddings besides logits
-    bool offload_kqv;  // cache on the layers' devices
-    bool no_perf;  // no effect: counting costs nothing
-    bool op_offload;  // devices may take over big products of the CPU's
-    bool swa_full;  // windowed layers keep all positions
-    bool kv_unified;  // one pool of cells for all sequences
+    bool embeddings;                            // give embeddings besides logits
+    bool offload_kqv;                           // cache on the layers' devices
+    bool no_perf;                               // no effect: counting costs nothing
+    bool op_offload;                            // devices may take over big products of the CPU's
+    bool swa_full;                              // windowed layers keep all positions
+    bool kv_unified;                            // one pool of cells for all sequences
     struct llama_sampler_seq_config *samplers;  // [n_samplers] or NULL
     size_t n_samplers;
     struct llama_context *ctx_other;
@@ -195,9 +195,9 @@ struct llama_embd {
 
 // What samplers inside a graph pass on: nodes, or NULL.
 struct llama_sampler_data {
-    struct ggml_tensor *logits;  // [n]
-    struct ggml_tensor *probs;  // [n]
-    struct ggml_tensor *sampled;  // [1] i32
+    struct ggml_tensor *logits;      // [n]
+    struct ggml_tensor *probs;       // [n]
+    struct ggml_tensor *sampled;     // [1] i32
     struct ggml_tensor *candidates;  // [n] i32, NULL: all tokens in order
 };
 

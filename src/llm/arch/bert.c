@@ -9,16 +9,20 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    {SLOT_token_embd, "E,V", 0, 0, 0, 0, "embeddings.word_embeddings"}, {SLOT_token_types, "E,ntt", T_OPT, 0, 0, 0, "embeddings.token_type_embeddings"},
-    {SLOT_position_embd, "E,C", 0, 0, 0, 0, "embeddings.position_embeddings"}, {SLOT_token_embd_norm, "E", T_BIAS, 0, 0, 0, "embeddings.LayerNorm"},
-    {SLOT_cls, "E,E", T_OPT | T_BIAS_OPT, 0, 0, 0, 0}, {SLOT_cls_out, "E,ncls", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_token_embd, "E,V", 0, 0, 0, 0, "embeddings.word_embeddings"},
+    {SLOT_token_types, "E,ntt", T_OPT, 0, 0, 0, "embeddings.token_type_embeddings"},
+    {SLOT_position_embd, "E,C", 0, 0, 0, 0, "embeddings.position_embeddings"},
+    {SLOT_token_embd_norm, "E", T_BIAS, 0, 0, 0, "embeddings.LayerNorm"},
+    {SLOT_cls, "E,E", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_cls_out, "E,ncls", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
     {SLOT_attn_qkv, "E,H*D+K*D+K*Dv", T_OPT | T_BIAS_OPT | T_SCALE, 0, 0, 0, 0},
     {SLOT_attn_q, "E,H*D", T_BIAS_OPT | T_SCALE, 0, SLOT_attn_qkv, 0, "attention.self.query"},
     {SLOT_attn_k, "E,K*D", T_BIAS_OPT | T_SCALE, 0, SLOT_attn_qkv, 0, "attention.self.key"},
     {SLOT_attn_v, "E,K*Dv", T_BIAS_OPT | T_SCALE, 0, SLOT_attn_qkv, 0, "attention.self.value"},
     {SLOT_attn_output, "E,E", T_BIAS_OPT | T_SCALE, 0, 0, 0, "attention.output.dense"},
     {SLOT_attn_output_norm, "E", T_BIAS, 0, 0, 0, "attention.output.LayerNorm"},
-    {SLOT_ffn_up, "E,F", T_BIAS_OPT, 0, 0, 0, "intermediate.dense"}, {SLOT_ffn_down, "F,E", T_BIAS_OPT, 0, 0, 0, "output.dense"},
+    {SLOT_ffn_up, "E,F", T_BIAS_OPT, 0, 0, 0, "intermediate.dense"},
+    {SLOT_ffn_down, "F,E", T_BIAS_OPT, 0, 0, 0, "output.dense"},
     {SLOT_layer_output_norm, "E", T_BIAS, 0, 0, 0, "output.LayerNorm"},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };

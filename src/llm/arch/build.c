@@ -14,8 +14,10 @@ static struct ggml_tensor *steer(struct graph *g, struct ggml_tensor *x, int il)
 static void pool(const struct arch *a, struct graph *g) {
     const enum llama_pooling_type kind = g->cp->pooling;
     if (!g->embd || kind == LLAMA_POOLING_TYPE_NONE || kind == LLAMA_POOLING_TYPE_UNSPECIFIED) return;
-    if (a->pooled) g->pooled = a->pooled(g, g->embd, kind);
-    else g->pooled = blk_pool(g, g->embd, kind);
+    if (a->pooled)
+        g->pooled = a->pooled(g, g->embd, kind);
+    else
+        g->pooled = blk_pool(g, g->embd, kind);
 }
 
 void arch_build(const struct arch *a, struct graph *g) {
@@ -40,8 +42,10 @@ void arch_build(const struct arch *a, struct graph *g) {
     }
     if (g->n.n_outputs == 0 && !g->enc_out) return;  // keys, values and states are written; nothing else is wanted
     if (g->n.want_embd) pool(a, g);
-    if (g->pooled) ggml_build_forward_expand(g->gf, g->pooled);
-    else if (g->embd && g->n.want_embd) ggml_build_forward_expand(g->gf, g->embd);
+    if (g->pooled)
+        ggml_build_forward_expand(g->gf, g->pooled);
+    else if (g->embd && g->n.want_embd)
+        ggml_build_forward_expand(g->gf, g->embd);
     if (g->enc_out) ggml_build_forward_expand(g->gf, g->enc_out);
     if (g->logits) ggml_build_forward_expand(g->gf, g->logits);
 }

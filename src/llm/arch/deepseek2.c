@@ -4,12 +4,17 @@
 #include <math.h>
 
 static const struct arch_key keys[] = {
-    K_RMS, K_LEAD,
+    K_RMS,
+    K_LEAD,
     {"attention.q_lora_rank", HP_n_lora_q, "0", 0},
     {"attention.kv_lora_rank", HP_n_lora_kv, REQ, 0},
     {"attention.key_length_mla", HP_n_head_k_mla, "0", 0},
     {"attention.value_length_mla", HP_n_head_v_mla, "0", 0},
-    K_FX(REQ), K_NSH(REQ), K_WSCALE, K_WNORM, K_GATING("0"),
+    K_FX(REQ),
+    K_NSH(REQ),
+    K_WSCALE,
+    K_WNORM,
+    K_GATING("0"),
     {"rope.scaling.yarn_log_multiplier", HP_rope_yarn_log_mul, "0", 0},
     {"attention.temperature_scale", HP_f_temp_scale, "0", 0},
     {"attention.temperature_length", HP_f_temp_length, "0", 0},
@@ -18,14 +23,25 @@ static const struct arch_key keys[] = {
 
 // kd > 0: the absorbed form, whose cache holds latent vectors and one rotary part for all heads
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_NORM(attn_norm),
-    {SLOT_attn_q_a, "E,ql", 0, "ql>0", 0, 0, 0}, {SLOT_attn_q_a_norm, "ql", 0, "ql>0", 0, 0, 0},
-    {SLOT_attn_q_b, "ql,H*(kd+(kd==0)*D)", 0, "ql>0", 0, 0, 0}, {SLOT_attn_q, "E,H*(kd+(kd==0)*D)", 0, "ql==0", 0, 0, 0},
-    {SLOT_attn_kv_a_mqa, "E,r+R", 0, 0, 0, 0, 0}, {SLOT_attn_kv_a_norm, "r", 0, 0, 0, 0, 0},
-    {SLOT_attn_k_b, "kd-R,r,H", 0, "kd>0", 0, 0, 0}, {SLOT_attn_v_b, "r,vd,H", 0, "kd>0", 0, 0, 0},
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    T_NORM(attn_norm),
+    {SLOT_attn_q_a, "E,ql", 0, "ql>0", 0, 0, 0},
+    {SLOT_attn_q_a_norm, "ql", 0, "ql>0", 0, 0, 0},
+    {SLOT_attn_q_b, "ql,H*(kd+(kd==0)*D)", 0, "ql>0", 0, 0, 0},
+    {SLOT_attn_q, "E,H*(kd+(kd==0)*D)", 0, "ql==0", 0, 0, 0},
+    {SLOT_attn_kv_a_mqa, "E,r+R", 0, 0, 0, 0, 0},
+    {SLOT_attn_kv_a_norm, "r", 0, 0, 0, 0, 0},
+    {SLOT_attn_k_b, "kd-R,r,H", 0, "kd>0", 0, 0, 0},
+    {SLOT_attn_v_b, "r,vd,H", 0, "kd>0", 0, 0, 0},
     {SLOT_attn_kv_b, "r,H*(D-R+Dv)", 0, "kd==0", 0, 0, 0},
     {SLOT_attn_output, "H*(vd+(kd==0)*Dv),E", T_SCALE, 0, 0, 0, 0},
-    T_NORM(ffn_norm), T_FFN_WHEN("i<lead"), T_ROUTER("i>=lead"), T_EXP_PROBS_B(T_OPT, "i>=lead"), T_EXPERTS_MERGED("Fx", 0, "i>=lead"),
+    T_NORM(ffn_norm),
+    T_FFN_WHEN("i<lead"),
+    T_ROUTER("i>=lead"),
+    T_EXP_PROBS_B(T_OPT, "i>=lead"),
+    T_EXPERTS_MERGED("Fx", 0, "i>=lead"),
     T_SHEXP("Fx*nsh", 0, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
@@ -38,9 +54,11 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     if (!hp->n_head_k_mla || !hp->n_head_v_mla) hp->n_head_k_mla = hp->n_head_v_mla = 0;
     const int kd = hp->n_head_k_mla ? hp->n_head_k_mla : hp->n_embd_head_k[0];
     TRY(arch_require(kd > hp->n_rot[0], b, "a head of the keys must be larger than its rotary part"));
-    TRY(arch_require(!hp->n_head_k_mla || hp->n_head_kv[0] == 1, b, "the absorbed form of latent attention has one key head"));
+    TRY(arch_require(!hp->n_head_k_mla || hp->n_head_kv[0] == 1, b,
+                     "the absorbed form of latent attention has one key head"));
     // yarn stretches the score scale by the square of its magnitude, by the same formula where the scaling isn't yarn
-    const float q = 10.0f * hp->rope_yarn_log_mul, lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f, a = hp->rope_attn_factor;
+    const float q = 10.0f * hp->rope_yarn_log_mul, lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f,
+                a = hp->rope_attn_factor;
     const bool yarn = hp->rope_scaling == LLAMA_ROPE_SCALING_TYPE_YARN;
     if (yarn && q != 0) hp->rope_mag_div = 1.0f + lf;
     const float m = yarn ? (q != 0 ? a : a * (1.0f + lf)) : a * (1.0f + lf);
@@ -58,7 +76,8 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     x = ggml_add(g->ctx, cur, x);
     cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
     if (!l->ffn_gate_inp.w) return ggml_add(g->ctx, blk_ffn_layer(g, l, cur, ACT_SILU), x);
-    struct ggml_tensor *y = blk_moe(g, l, cur, il, &(struct moe_opts){.norm = hp->expert_weights_norm, .wscale = hp->expert_weights_scale});
+    struct ggml_tensor *y =
+        blk_moe(g, l, cur, il, &(struct moe_opts){.norm = hp->expert_weights_norm, .wscale = hp->expert_weights_scale});
     y = ggml_add(g->ctx, y, blk_shared_expert(g, l, cur, &(struct act_opts){.act = ACT_SILU}));
     return ggml_add(g->ctx, y, x);
 }

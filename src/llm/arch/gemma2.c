@@ -13,8 +13,15 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM,
-    T_NORM(attn_norm), T_QKV, T_O, T_NORM(post_attn_norm), T_NORM(ffn_norm), T_FFN, T_NORM(post_ffw_norm),
+    T_EMBD,
+    T_OUT_NORM,
+    T_NORM(attn_norm),
+    T_QKV,
+    T_O,
+    T_NORM(post_attn_norm),
+    T_NORM(ffn_norm),
+    T_FFN,
+    T_NORM(post_ffw_norm),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -26,9 +33,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     return arch_windows(hp, b, WINDOW_STANDARD, 2, false);
 }
 
-static struct ggml_tensor *embed(struct graph *g) {
-    return blk_embed(g, g->hp->f_embd_scale);
-}
+static struct ggml_tensor *embed(struct graph *g) { return blk_embed(g, g->hp->f_embd_scale); }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);

@@ -4,15 +4,21 @@
 #include <math.h>
 
 static const struct arch_key keys[] = {
-    K_RMS, K_SWA,
-    {"final_logit_softcapping", HP_f_final_softcap, "0", 0},
-    K_ROPE_SWA("10000"),
-    {NULL, 0, NULL, 0},
+    K_RMS, K_SWA, {"final_logit_softcapping", HP_f_final_softcap, "0", 0}, K_ROPE_SWA("10000"), {NULL, 0, NULL, 0},
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
-    T_NORM(attn_norm), T_QKV, T_O, T_QK_NORM, T_NORM(post_attn_norm), T_NORM(ffn_norm), T_FFN, T_NORM(post_ffw_norm),
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    T_NORM(attn_norm),
+    T_QKV,
+    T_O,
+    T_QK_NORM,
+    T_NORM(post_attn_norm),
+    T_NORM(ffn_norm),
+    T_FFN,
+    T_NORM(post_ffw_norm),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -24,9 +30,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     return arch_windows(hp, b, WINDOW_STANDARD, 6, false);
 }
 
-static struct ggml_tensor *embed(struct graph *g) {
-    return blk_embed(g, g->hp->f_embd_scale);
-}
+static struct ggml_tensor *embed(struct graph *g) { return blk_embed(g, g->hp->f_embd_scale); }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);

@@ -32,13 +32,12 @@ static const struct arch_key common[] = {
 };
 
 static bool is_int(enum gguf_type t) {
-    return t == GGUF_TYPE_UINT8 || t == GGUF_TYPE_INT8 || t == GGUF_TYPE_UINT16 || t == GGUF_TYPE_INT16 || t == GGUF_TYPE_UINT32 ||
-           t == GGUF_TYPE_INT32 || t == GGUF_TYPE_UINT64 || t == GGUF_TYPE_INT64 || t == GGUF_TYPE_BOOL;
+    return t == GGUF_TYPE_UINT8 || t == GGUF_TYPE_INT8 || t == GGUF_TYPE_UINT16 || t == GGUF_TYPE_INT16 ||
+           t == GGUF_TYPE_UINT32 || t == GGUF_TYPE_INT32 || t == GGUF_TYPE_UINT64 || t == GGUF_TYPE_INT64 ||
+           t == GGUF_TYPE_BOOL;
 }
 
-static bool is_number(enum gguf_type t) {
-    return is_int(t) || t == GGUF_TYPE_FLOAT32 || t == GGUF_TYPE_FLOAT64;
-}
+static bool is_number(enum gguf_type t) { return is_int(t) || t == GGUF_TYPE_FLOAT32 || t == GGUF_TYPE_FLOAT64; }
 
 static double number_at(enum gguf_type t, const void *data, size_t i) {
     switch (t) {
@@ -58,8 +57,10 @@ static double number_at(enum gguf_type t, const void *data, size_t i) {
 }
 
 static int64_t find(const struct model_build *b, const char *suffix, bool global, char *name, size_t n_name) {
-    if (global) snprintf(name, n_name, "%s", suffix);
-    else snprintf(name, n_name, "%s.%s", b->arch->name, suffix);
+    if (global)
+        snprintf(name, n_name, "%s", suffix);
+    else
+        snprintf(name, n_name, "%s.%s", b->arch->name, suffix);
     return gguf_find_key(b->meta, name);
 }
 
@@ -88,12 +89,15 @@ enum err arch_key_ints(const struct model_build *b, const char *suffix, int64_t 
     if (t != GGUF_TYPE_ARRAY || !is_int(gguf_get_arr_type(b->meta, id)))
         return err_set(ERR_FORMAT, "key %s is a %s; an integer or an array of integers is wanted", name, gguf_type_name(t));
     const size_t len = gguf_get_arr_n(b->meta, id);
-    if (len > (size_t) n_max) return err_set(ERR_FORMAT, "key %s has %zu entries; at most %d are possible", name, len, n_max);
+    if (len > (size_t) n_max)
+        return err_set(ERR_FORMAT, "key %s has %zu entries; at most %d are possible", name, len, n_max);
     const void *data = gguf_get_arr_data(b->meta, id);
     const enum gguf_type et = gguf_get_arr_type(b->meta, id);
     for (size_t i = 0; i < len; i++) {
-        if (et == GGUF_TYPE_INT64 || et == GGUF_TYPE_UINT64) out[i] = ((const int64_t *) data)[i];
-        else out[i] = (int64_t) number_at(et, data, i);
+        if (et == GGUF_TYPE_INT64 || et == GGUF_TYPE_UINT64)
+            out[i] = ((const int64_t *) data)[i];
+        else
+            out[i] = (int64_t) number_at(et, data, i);
     }
     *n = (int) len;
     return ERR_OK;
@@ -113,7 +117,8 @@ static enum err set_default(struct hparams *hp, const struct arch_key *k, const 
 
 static const char *const scaling_names[] = {"none", "linear", "yarn", "longrope"};
 
-static enum err read_array(struct hparams *hp, const struct arch_key *k, int64_t id, const char *name, const struct model_build *b) {
+static enum err read_array(struct hparams *hp, const struct arch_key *k, int64_t id, const char *name,
+                           const struct model_build *b) {
     const struct hp_info *info = hparams_info(k->field);
     const enum gguf_type et = gguf_get_arr_type(b->meta, id);
     const size_t n = gguf_get_arr_n(b->meta, id);
@@ -195,9 +200,12 @@ enum err arch_windows(struct hparams *hp, const struct model_build *b, enum attn
     hp->swa_kind = (int) kind;
     hp->swa_period = n;
     for (int i = 0; i < hp->n_block; i++) {
-        if (array) hp->is_swa[i] = pattern[i] != 0;
-        else if (n <= 0) hp->is_swa[i] = 1;
-        else hp->is_swa[i] = first ? i % n != 0 : i % n < n - 1;
+        if (array)
+            hp->is_swa[i] = pattern[i] != 0;
+        else if (n <= 0)
+            hp->is_swa[i] = 1;
+        else
+            hp->is_swa[i] = first ? i % n != 0 : i % n < n - 1;
     }
     return ERR_OK;
 }
@@ -222,10 +230,12 @@ void arch_recurrent_by_kv(struct hparams *hp) {
 enum err arch_kda(struct hparams *hp, const struct model_build *b) {
     arch_recurrent_by_kv(hp);
     hparams_set(hp, HP_n_head, -1, hp->n_head[0]);
-    TRY(arch_require(hp->n_head[0] > 0 && hp->kda_head > 0 && hp->ssm_conv > 0, b, "its linear attention has no heads or no convolution"));
+    TRY(arch_require(hp->n_head[0] > 0 && hp->kda_head > 0 && hp->ssm_conv > 0, b,
+                     "its linear attention has no heads or no convolution"));
     for (int i = 0; i < hp->n_block; i++)
         TRY(arch_require(hp->n_head_kv[i] <= 1, b, "the absorbed form of latent attention has one key head"));
-    return arch_require(hp->n_head_k_mla >= hp->n_rot[0], b, "a head of the keys must be at least as large as its rotary part");
+    return arch_require(hp->n_head_k_mla >= hp->n_rot[0], b,
+                        "a head of the keys must be at least as large as its rotary part");
 }
 
 enum err arch_recurrent_by_key(struct hparams *hp, const struct model_build *b, int n) {
@@ -233,13 +243,16 @@ enum err arch_recurrent_by_key(struct hparams *hp, const struct model_build *b, 
     int n_rec;
     TRY(arch_key_ints(b, "attention.recurrent_layers", rec, MAX_LAYERS, &n_rec));
     if (n_rec > 1 && n_rec != hp->n_block)
-        return err_set(ERR_FORMAT, "key %s.attention.recurrent_layers has %d entries; the model has %d layers", b->arch->name, n_rec, hp->n_block);
+        return err_set(ERR_FORMAT, "key %s.attention.recurrent_layers has %d entries; the model has %d layers",
+                       b->arch->name, n_rec, hp->n_block);
     int64_t every[1] = {n};
     int n_every;
     TRY(arch_key_ints(b, "full_attention_interval", every, 1, &n_every));
     for (int i = 0; i < hp->n_block; i++) {
-        if (n_rec > 0) hp->is_recr[i] = rec[n_rec == 1 ? 0 : i] != 0;
-        else hp->is_recr[i] = every[0] > 0 ? (i + 1) % every[0] != 0 : 0;
+        if (n_rec > 0)
+            hp->is_recr[i] = rec[n_rec == 1 ? 0 : i] != 0;
+        else
+            hp->is_recr[i] = every[0] > 0 ? (i + 1) % every[0] != 0 : 0;
     }
     return ERR_OK;
 }
@@ -255,9 +268,12 @@ static enum err check(const struct hparams *hp, const struct model_build *b) {
     if (hp->n_ctx_train <= 0) return err_set(ERR_FORMAT, "context_length is %d", hp->n_ctx_train);
     for (int i = 0; i < hp->n_block; i++) {
         const int h = hp->n_head[i], k = hp->n_head_kv[i];
-        if (h < 0 || k < 0 || h > 1 << 16 || k > 1 << 16) return err_set(ERR_FORMAT, "layer %d has %d heads and %d key heads", i, h, k);
-        if (hp->n_ff[i] < 0 || hp->n_embd_head_k[i] < 0 || hp->n_embd_head_v[i] < 0 || hp->n_embd_head_k[i] > 1 << 16 || hp->n_embd_head_v[i] > 1 << 16)
-            return err_set(ERR_FORMAT, "layer %d has a head size of %d and %d", i, hp->n_embd_head_k[i], hp->n_embd_head_v[i]);
+        if (h < 0 || k < 0 || h > 1 << 16 || k > 1 << 16)
+            return err_set(ERR_FORMAT, "layer %d has %d heads and %d key heads", i, h, k);
+        if (hp->n_ff[i] < 0 || hp->n_embd_head_k[i] < 0 || hp->n_embd_head_v[i] < 0 || hp->n_embd_head_k[i] > 1 << 16 ||
+            hp->n_embd_head_v[i] > 1 << 16)
+            return err_set(ERR_FORMAT, "layer %d has a head size of %d and %d", i, hp->n_embd_head_k[i],
+                           hp->n_embd_head_v[i]);
         if (k > 0 && h % k != 0) return err_set(ERR_FORMAT, "layer %d: %d heads don't share %d key heads evenly", i, h, k);
         if (hp->n_rot[i] < 0 || hp->n_rot[i] % 2 || hp->n_rot[i] > 1 << 16)
             return err_set(ERR_FORMAT, "layer %d: %d rotary dimensions; an even number is needed", i, hp->n_rot[i]);
@@ -270,11 +286,13 @@ static enum err check(const struct hparams *hp, const struct model_build *b) {
         if (hp->n_expert_used[i] > most_used) most_used = hp->n_expert_used[i];
     }
     if (hp->n_expert > 0 && most_used == 0) return err_set(ERR_FORMAT, "none of %d experts are to be used", hp->n_expert);
-    if (hp->n_expert_groups > 1 && (hp->n_expert % hp->n_expert_groups || hp->n_group_used < 1 || hp->n_group_used > hp->n_expert_groups))
-        return err_set(ERR_FORMAT, "%d experts in %d groups of which %d are used", hp->n_expert, hp->n_expert_groups, hp->n_group_used);
+    if (hp->n_expert_groups > 1 &&
+        (hp->n_expert % hp->n_expert_groups || hp->n_group_used < 1 || hp->n_group_used > hp->n_expert_groups))
+        return err_set(ERR_FORMAT, "%d experts in %d groups of which %d are used", hp->n_expert, hp->n_expert_groups,
+                       hp->n_group_used);
     if (!(hp->eps >= 0) || !(hp->rope_base > 0) || !(hp->rope_f > 0))
-        return err_set(ERR_FORMAT, "a norm epsilon of %g, a rope base of %g or a rope factor of %g is impossible", (double) hp->eps,
-                       (double) hp->rope_base, (double) hp->rope_f);
+        return err_set(ERR_FORMAT, "a norm epsilon of %g, a rope base of %g or a rope factor of %g is impossible",
+                       (double) hp->eps, (double) hp->rope_base, (double) hp->rope_f);
     (void) b;
     return ERR_OK;
 }
@@ -319,7 +337,8 @@ enum err arch_read_keys(struct hparams *hp, const struct model_build *b, int n_v
     for (size_t i = 0; i < sizeof common / sizeof *common; i++) {
         TRY(read_key(hp, &common[i], b));
         if (common[i].field == HP_n_block && (hp->n_block <= 0 || hp->n_block > MAX_LAYERS))
-            return err_set(ERR_FORMAT, "key %s.block_count is %d; models of 1 to %d layers are possible", b->arch->name, hp->n_block, MAX_LAYERS);
+            return err_set(ERR_FORMAT, "key %s.block_count is %d; models of 1 to %d layers are possible", b->arch->name,
+                           hp->n_block, MAX_LAYERS);
     }
     TRY(read_scaling_type(hp, b));
     TRY(read_heads(hp, b));

@@ -4,9 +4,16 @@
 static const struct arch_key keys[] = {K_RMS, K_SSM, {"ssm.dt_b_c_rms", HP_ssm_dt_b_c_rms, "0", 0}, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_NORM(attn_norm),
-    {SLOT_ssm_in, "E,2*I", T_SCALE, 0, 0, 0, 0}, {SLOT_ssm_conv1d, "k,I", T_BIAS, 0, 0, 0, 0}, {SLOT_ssm_x, "I,nh+2*N", 0, 0, 0, 0, 0},
-    {SLOT_ssm_dt, "nh,I", T_BIAS, 0, 0, 0, 0}, {SLOT_ssm_a, "N,I", T_NO_SUFFIX, 0, 0, 0, 0}, {SLOT_ssm_d, "I", T_NO_SUFFIX, 0, 0, 0, 0},
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    T_NORM(attn_norm),
+    {SLOT_ssm_in, "E,2*I", T_SCALE, 0, 0, 0, 0},
+    {SLOT_ssm_conv1d, "k,I", T_BIAS, 0, 0, 0, 0},
+    {SLOT_ssm_x, "I,nh+2*N", 0, 0, 0, 0, 0},
+    {SLOT_ssm_dt, "nh,I", T_BIAS, 0, 0, 0, 0},
+    {SLOT_ssm_a, "N,I", T_NO_SUFFIX, 0, 0, 0, 0},
+    {SLOT_ssm_d, "I", T_NO_SUFFIX, 0, 0, 0, 0},
     {SLOT_ssm_out, "I,E", T_SCALE, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };

@@ -4,10 +4,17 @@
 static const struct arch_key keys[] = {K_RMS, K_SSM, K_SSM_GROUP, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_NORM(attn_norm),
-    {SLOT_ssm_in, "E,2*I+2*ng*N+nh", T_SCALE, 0, 0, 0, 0}, {SLOT_ssm_conv1d, "k,I+2*ng*N", T_BIAS, 0, 0, 0, 0},
-    {SLOT_ssm_dt, "1,nh", T_BIAS_ONLY, 0, 0, 0, 0}, {SLOT_ssm_a, "1,nh", T_NO_SUFFIX, 0, 0, 0, 0}, {SLOT_ssm_d, "1,nh", T_NO_SUFFIX, 0, 0, 0, 0},
-    {SLOT_ssm_norm, "I/ng,ng", T_OPT, 0, 0, 0, 0}, {SLOT_ssm_out, "I,E", T_SCALE, 0, 0, 0, 0},
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    T_NORM(attn_norm),
+    {SLOT_ssm_in, "E,2*I+2*ng*N+nh", T_SCALE, 0, 0, 0, 0},
+    {SLOT_ssm_conv1d, "k,I+2*ng*N", T_BIAS, 0, 0, 0, 0},
+    {SLOT_ssm_dt, "1,nh", T_BIAS_ONLY, 0, 0, 0, 0},
+    {SLOT_ssm_a, "1,nh", T_NO_SUFFIX, 0, 0, 0, 0},
+    {SLOT_ssm_d, "1,nh", T_NO_SUFFIX, 0, 0, 0, 0},
+    {SLOT_ssm_norm, "I/ng,ng", T_OPT, 0, 0, 0, 0},
+    {SLOT_ssm_out, "I,E", T_SCALE, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

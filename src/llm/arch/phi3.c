@@ -4,9 +4,16 @@
 static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_ROPE_LONG,
-    T_NORM(attn_norm), T_QKV, T_O, T_NORM(ffn_norm),
-    {SLOT_ffn_up, "E,2*F", 0, 0, 0, 0, "mlp.gate_up_proj"}, {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    T_ROPE_LONG,
+    T_NORM(attn_norm),
+    T_QKV,
+    T_O,
+    T_NORM(ffn_norm),
+    {SLOT_ffn_up, "E,2*F", 0, 0, 0, 0, "mlp.gate_up_proj"},
+    {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

@@ -4,8 +4,16 @@
 static const struct arch_key keys[] = {K_RMS, {"classifier.output_labels", HP_n_cls_out, "1", 0}, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, {SLOT_cls_out, "E,ncls", T_OPT, 0, 0, 0, 0},
-    T_NORM(attn_norm), T_QKV, T_O, T_QK_NORM, T_NORM(ffn_norm), T_FFN_ANY(T_SCALE, 0),
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    {SLOT_cls_out, "E,ncls", T_OPT, 0, 0, 0, 0},
+    T_NORM(attn_norm),
+    T_QKV,
+    T_O,
+    T_QK_NORM,
+    T_NORM(ffn_norm),
+    T_FFN_ANY(T_SCALE, 0),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

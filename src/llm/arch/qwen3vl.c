@@ -2,12 +2,24 @@
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
-    K_RMS, K_SECTIONS(REQ), {"n_deepstack_layers", HP_n_deepstack, "0", 0}, {"classifier.output_labels", HP_n_cls_out, "1", 0}, {NULL, 0, NULL, 0},
+    K_RMS,
+    K_SECTIONS(REQ),
+    {"n_deepstack_layers", HP_n_deepstack, "0", 0},
+    {"classifier.output_labels", HP_n_cls_out, "1", 0},
+    {NULL, 0, NULL, 0},
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, {SLOT_cls_out, "E,ncls", T_OPT, 0, 0, 0, 0},
-    T_NORM(attn_norm), T_QKV, T_O, T_QK_NORM, T_NORM(ffn_norm), T_FFN,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    {SLOT_cls_out, "E,ncls", T_OPT, 0, 0, 0, 0},
+    T_NORM(attn_norm),
+    T_QKV,
+    T_O,
+    T_QK_NORM,
+    T_NORM(ffn_norm),
+    T_FFN,
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

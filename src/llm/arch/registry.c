@@ -13,13 +13,9 @@ static const struct arch *const all[] = {
 #undef ARCH
 };
 
-int arch_count(void) {
-    return (int) (sizeof all / sizeof *all);
-}
+int arch_count(void) { return (int) (sizeof all / sizeof *all); }
 
-const struct arch *arch_at(int i) {
-    return i >= 0 && i < arch_count() ? all[i] : NULL;
-}
+const struct arch *arch_at(int i) { return i >= 0 && i < arch_count() ? all[i] : NULL; }
 
 const struct arch *arch_by_name(const char *name) {
     for (int i = 0; i < arch_count(); i++)

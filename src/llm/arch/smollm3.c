@@ -4,8 +4,7 @@
 static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_NORM(attn_norm), T_QKV, T_O, T_NORM(ffn_norm), T_FFN,
-    {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_NORM(attn_norm), T_QKV, T_O, T_NORM(ffn_norm), T_FFN, {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {

@@ -10,23 +10,34 @@ static const struct arch_key keys[] = {
     {NULL, 0, NULL, 0},
 };
 
-static const struct arch_key keys_encoder[] = {K_RMS, {"attention.relative_buckets_count", HP_n_rel_buckets, REQ, 0}, {NULL, 0, NULL, 0}};
+static const struct arch_key keys_encoder[] = {
+    K_RMS, {"attention.relative_buckets_count", HP_n_rel_buckets, REQ, 0}, {NULL, 0, NULL, 0}};
 
-#define SIDE(fl)                                                                                                                        \
-    {SLOT_attn_norm, "E", fl, 0, 0, 0, 0}, {SLOT_attn_q, "E,H*D", fl, 0, 0, 0, 0}, {SLOT_attn_k, "E,H*D", fl, 0, 0, 0, 0},              \
-    {SLOT_attn_v, "E,H*D", fl, 0, 0, 0, 0}, {SLOT_attn_output, "H*D,E", fl, 0, 0, "attn_o", 0},                                         \
-    {SLOT_attn_rel_b, "H,nb", fl | T_OPT, 0, 0, 0, 0}, {SLOT_ffn_norm, "E", fl, 0, 0, 0, 0}, {SLOT_ffn_gate, "E,F", fl | T_OPT, 0, 0, 0, 0}, \
-    {SLOT_ffn_up, "E,F", fl, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", fl, 0, 0, 0, 0}
+#define SIDE(fl)                                                                                                            \
+    {SLOT_attn_norm, "E", fl, 0, 0, 0, 0}, {SLOT_attn_q, "E,H*D", fl, 0, 0, 0, 0}, {SLOT_attn_k, "E,H*D", fl, 0, 0, 0, 0},  \
+        {SLOT_attn_v, "E,H*D", fl, 0, 0, 0, 0}, {SLOT_attn_output, "H*D,E", fl, 0, 0, "attn_o", 0},                         \
+        {SLOT_attn_rel_b, "H,nb", fl | T_OPT, 0, 0, 0, 0}, {SLOT_ffn_norm, "E", fl, 0, 0, 0, 0},                            \
+        {SLOT_ffn_gate, "E,F", fl | T_OPT, 0, 0, 0, 0}, {SLOT_ffn_up, "E,F", fl, 0, 0, 0, 0}, {                             \
+        SLOT_ffn_down, "F,E", fl, 0, 0, 0, 0                                                                                \
+    }
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_TIED, {SLOT_enc_output_norm, "E", 0, 0, 0, 0, 0}, {SLOT_dec_output_norm, "E", 0, 0, 0, 0, 0},
-    SIDE(T_ENC), SIDE(T_DEC),
-    {SLOT_cross_attn_norm, "E", T_DEC, 0, 0, 0, 0}, {SLOT_cross_attn_q, "E,H*D", T_DEC, 0, 0, 0, 0}, {SLOT_cross_attn_k, "E,H*D", T_DEC, 0, 0, 0, 0},
-    {SLOT_cross_attn_v, "E,H*D", T_DEC, 0, 0, 0, 0}, {SLOT_cross_attn_o, "H*D,E", T_DEC, 0, 0, 0, 0},
+    T_EMBD,
+    T_OUT_TIED,
+    {SLOT_enc_output_norm, "E", 0, 0, 0, 0, 0},
+    {SLOT_dec_output_norm, "E", 0, 0, 0, 0, 0},
+    SIDE(T_ENC),
+    SIDE(T_DEC),
+    {SLOT_cross_attn_norm, "E", T_DEC, 0, 0, 0, 0},
+    {SLOT_cross_attn_q, "E,H*D", T_DEC, 0, 0, 0, 0},
+    {SLOT_cross_attn_k, "E,H*D", T_DEC, 0, 0, 0, 0},
+    {SLOT_cross_attn_v, "E,H*D", T_DEC, 0, 0, 0, 0},
+    {SLOT_cross_attn_o, "H*D,E", T_DEC, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
-static const struct arch_tensor tensors_encoder[] = {T_EMBD, {SLOT_enc_output_norm, "E", 0, 0, 0, 0, 0}, SIDE(T_ENC), {SLOT_NONE, NULL, 0, 0, 0, 0, 0}};
+static const struct arch_tensor tensors_encoder[] = {
+    T_EMBD, {SLOT_enc_output_norm, "E", 0, 0, 0, 0, 0}, SIDE(T_ENC), {SLOT_NONE, NULL, 0, 0, 0, 0, 0}};
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(hp->n_dec_layer >= 1 && hp->n_dec_layer <= MAX_LAYERS, b, "it must have 1 to 512 decoder layers"));
@@ -54,7 +65,8 @@ static struct ggml_tensor *rel_bias(struct graph *g, const struct layer *l, cons
     return ggml_cont(c, ggml_permute(c, b, 2, 0, 1, 3));
 }
 
-static struct ggml_tensor *self_attention(struct graph *g, const struct layer *l, const struct layer *first, struct ggml_tensor *x, int il, bool both) {
+static struct ggml_tensor *self_attention(struct graph *g, const struct layer *l, const struct layer *first,
+                                          struct ggml_tensor *x, int il, bool both) {
     struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
     const struct attn_opts o = {.scale = 1.0f, .no_rope = true, .bias = rel_bias(g, l, first, il, both)};
     return ggml_add(g->ctx, blk_self_attn(g, l, cur, il, &o), x);
@@ -67,7 +79,8 @@ static struct ggml_tensor *ffn(struct graph *g, const struct layer *l, struct gg
 
 static struct ggml_tensor *encoder(struct graph *g) {
     struct ggml_tensor *x = blk_embed(g, 0);
-    for (int il = 0; il < g->hp->n_block; il++) x = ffn(g, &g->enc_layers[il], self_attention(g, &g->enc_layers[il], &g->enc_layers[0], x, il, true));
+    for (int il = 0; il < g->hp->n_block; il++)
+        x = ffn(g, &g->enc_layers[il], self_attention(g, &g->enc_layers[il], &g->enc_layers[0], x, il, true));
     return blk_norm(g, x, &g->w->enc_output_norm, NORM_RMS);
 }
 

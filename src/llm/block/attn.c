@@ -6,9 +6,9 @@
 
 struct place {
     enum attn_view view;
-    struct kv *kv;               // NULL: scratch
+    struct kv *kv;  // NULL: scratch
     int cache;
-    int window, width;           // kind and size
+    int window, width;  // kind and size
 };
 
 static struct place place_of(const struct graph *g, int il, const struct attn_opts *o) {
@@ -35,7 +35,8 @@ int64_t attn_n_cells(const struct graph *g, int il) {
 static struct ggml_tensor *mask_input(struct graph *g, const struct place *p, int64_t n_cell, bool alibi) {
     // the view's number carries the bias flag, so that both kinds may exist side by side
     const int n_before = g->n_inputs;
-    struct graph_input *in = graph_input(g, GGML_TYPE_F32, n_cell, g->n.n_tokens, fill_mask, (int) p->view, p->window, p->width);
+    struct graph_input *in =
+        graph_input(g, GGML_TYPE_F32, n_cell, g->n.n_tokens, fill_mask, (int) p->view, p->window, p->width);
     if (g->n_inputs > n_before) in->f = alibi ? 1.0f : 0.0f;
     return in->t;
 }
@@ -47,7 +48,8 @@ struct ggml_tensor *in_mask(struct graph *g, int il, bool alibi) {
 
 struct ggml_tensor *in_rel_buckets(struct graph *g, int il, int n_buckets, bool bidirectional) {
     const struct place p = place_of(g, il, NULL);
-    struct graph_input *in = graph_input(g, GGML_TYPE_I32, attn_n_cells(g, il) * g->n.n_tokens, 0, fill_buckets, (int) p.view, p.window, p.width);
+    struct graph_input *in =
+        graph_input(g, GGML_TYPE_I32, attn_n_cells(g, il) * g->n.n_tokens, 0, fill_buckets, (int) p.view, p.window, p.width);
     in->f = (float) n_buckets;
     in->h = bidirectional ? 1.0f : 0.0f;
     return in->t;
@@ -55,12 +57,14 @@ struct ggml_tensor *in_rel_buckets(struct graph *g, int il, int n_buckets, bool 
 
 struct ggml_tensor *in_cell_pos(struct graph *g, int il) {
     const struct place p = place_of(g, il, NULL);
-    return graph_input(g, GGML_TYPE_I32, attn_n_cells(g, il), g->n.n_tokens, fill_cell_pos, (int) p.view, p.window, p.width)->t;
+    return graph_input(g, GGML_TYPE_I32, attn_n_cells(g, il), g->n.n_tokens, fill_cell_pos, (int) p.view, p.window, p.width)
+        ->t;
 }
 
 // ---- storing --------------------------------------------------------------------------------------------------------
 
-static struct ggml_tensor *store(struct graph *g, const struct place *p, struct ggml_tensor *cache, struct ggml_tensor **now, struct ggml_tensor *x) {
+static struct ggml_tensor *store(struct graph *g, const struct place *p, struct ggml_tensor *cache, struct ggml_tensor **now,
+                                 struct ggml_tensor *x) {
     struct ggml_tensor *idx = graph_input(g, GGML_TYPE_I64, g->n.n_tokens, 0, fill_cells, (int) p->view, 0, 0)->t;
     struct ggml_tensor *w = ggml_set_rows(g->ctx, *now ? *now : cache, x, idx);
     ggml_build_forward_expand(g->gf, w);  // written even if nobody reads this layer's result
@@ -70,7 +74,8 @@ static struct ggml_tensor *store(struct graph *g, const struct place *p, struct 
 // Rows of the micro-batch in the order of scratch cells: each sequence begins a block of its own.
 static struct ggml_tensor *gather(struct graph *g, struct ggml_tensor *x) {
     if (g->n.n_slots == 1) return x;
-    struct ggml_tensor *idx = graph_input(g, GGML_TYPE_I32, (int64_t) g->n.n_scratch * CELL_BLOCK, 0, fill_gather, 0, 0, 0)->t;
+    struct ggml_tensor *idx =
+        graph_input(g, GGML_TYPE_I32, (int64_t) g->n.n_scratch * CELL_BLOCK, 0, fill_gather, 0, 0, 0)->t;
     return ggml_get_rows(g->ctx, x, idx);
 }
 
@@ -87,16 +92,19 @@ static struct ggml_tensor *heads_of(struct graph *g, struct ggml_tensor *rows, i
 
 // ---- the operation ----------------------------------------------------------------------------------------------------
 
-static struct ggml_tensor *attend_blocks(struct graph *g, const struct place *p, struct ggml_tensor *q, struct ggml_tensor *k,
-                                         struct ggml_tensor *v, float scale, const struct attn_opts *o) {
-    struct ggml_tensor *query = graph_input(g, GGML_TYPE_I32, 4, g->n.n_tokens, fill_query, (int) p->view, p->window, p->width)->t;
+static struct ggml_tensor *attend_blocks(struct graph *g, const struct place *p, struct ggml_tensor *q,
+                                         struct ggml_tensor *k, struct ggml_tensor *v, float scale,
+                                         const struct attn_opts *o) {
+    struct ggml_tensor *query =
+        graph_input(g, GGML_TYPE_I32, 4, g->n.n_tokens, fill_query, (int) p->view, p->window, p->width)->t;
     struct ggml_tensor *table;
     if (p->kv) {
         table = p->kv->table;
     } else {
         const int n_logical = (g->n.n_tokens + CELL_BLOCK - 1) / CELL_BLOCK;
-        table = ggml_reshape_3d(g->ctx, graph_input(g, GGML_TYPE_I32, 3 * n_logical, g->n.n_slots, fill_scratch_table, 0, n_logical, 0)->t, 3,
-                                n_logical, g->n.n_slots);
+        table = ggml_reshape_3d(
+            g->ctx, graph_input(g, GGML_TYPE_I32, 3 * n_logical, g->n.n_slots, fill_scratch_table, 0, n_logical, 0)->t, 3,
+            n_logical, g->n.n_slots);
     }
     struct ggml_tensor *a = ggml_flash_attn_ext(g->ctx, q, k, v, NULL, scale, o->alibi, o->softcap);
     if (o->sinks) ggml_flash_attn_ext_add_sinks(a, o->sinks);
@@ -147,7 +155,9 @@ struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct gg
         dv = o->v_of_k ? o->v_of_k : v->ne[0];
     }
     struct ggml_tensor *kh = heads_of(g, kr, d, n_kv);
-    struct ggml_tensor *vh = o->v_of_k ? ggml_view_3d(g->ctx, kr, dv, kr->ne[1], n_kv, kr->nb[1], ggml_row_size(kr->type, d), 0) : heads_of(g, vr, dv, n_kv);
+    struct ggml_tensor *vh = o->v_of_k
+                                 ? ggml_view_3d(g->ctx, kr, dv, kr->ne[1], n_kv, kr->nb[1], ggml_row_size(kr->type, d), 0)
+                                 : heads_of(g, vr, dv, n_kv);
     struct ggml_tensor *qp = ggml_permute(g->ctx, q, 0, 2, 1, 3);
     float scale = o->scale != 0 ? o->scale : hp->f_attn_scale != 0 ? hp->f_attn_scale : 1.0f / sqrtf((float) d);
     struct ggml_tensor *a;
@@ -172,7 +182,8 @@ static struct ggml_tensor *add_qkv_bias(struct graph *g, const struct layer *l, 
     return ggml_add(g->ctx, y, b);
 }
 
-static struct ggml_tensor *project(struct graph *g, const struct weight *w, struct ggml_tensor *x, const struct attn_opts *o) {
+static struct ggml_tensor *project(struct graph *g, const struct weight *w, struct ggml_tensor *x,
+                                   const struct attn_opts *o) {
     const struct weight plain = {w->w, NULL, NULL};
     struct ggml_tensor *y = blk_linear(g, o->raw_qkv ? &plain : w, x);
     return o->clamp > 0 ? ggml_clamp(g->ctx, y, -o->clamp, o->clamp) : y;
@@ -180,7 +191,8 @@ static struct ggml_tensor *project(struct graph *g, const struct weight *w, stru
 
 struct qkv blk_qkv(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o) {
     const struct hparams *hp = g->hp;
-    const int64_t h = hp->n_head[il], n_kv = hp->n_head_kv[il], d = hp->n_embd_head_k[il], dv = hp->n_embd_head_v[il], t = x->ne[1];
+    const int64_t h = hp->n_head[il], n_kv = hp->n_head_kv[il], d = hp->n_embd_head_k[il], dv = hp->n_embd_head_v[il],
+                  t = x->ne[1];
     const int64_t dq = o->q_gated ? 2 * d : d;
     struct ggml_context *c = g->ctx;
     if (!l->attn_qkv.w) {
@@ -195,11 +207,13 @@ struct qkv blk_qkv(struct graph *g, const struct layer *l, struct ggml_tensor *x
     if (!o->raw_qkv) y = add_qkv_bias(g, l, y);
     if (o->clamp > 0) y = ggml_clamp(c, y, -o->clamp, o->clamp);
     const size_t es = sizeof(float), row = y->nb[1];
-    return (struct qkv){ggml_view_3d(c, y, dq, h, t, es * (size_t) dq, row, 0), ggml_view_3d(c, y, d, n_kv, t, es * (size_t) d, row, es * (size_t) (h * dq)),
+    return (struct qkv){ggml_view_3d(c, y, dq, h, t, es * (size_t) dq, row, 0),
+                        ggml_view_3d(c, y, d, n_kv, t, es * (size_t) d, row, es * (size_t) (h * dq)),
                         ggml_view_3d(c, y, dv, n_kv, t, es * (size_t) dv, row, es * (size_t) (h * dq + n_kv * d))};
 }
 
-static struct ggml_tensor *qk_norm(struct graph *g, struct ggml_tensor *x, const struct weight *w, const struct attn_opts *o) {
+static struct ggml_tensor *qk_norm(struct graph *g, struct ggml_tensor *x, const struct weight *w,
+                                   const struct attn_opts *o) {
     if (!w->w) return x;
     switch (o->qk_norm) {
         case QK_NORM_HEAD: return blk_norm(g, x, w, NORM_RMS);
@@ -230,10 +244,12 @@ static struct ggml_tensor *split_gate(struct graph *g, struct ggml_tensor **q) {
     struct ggml_tensor *qg = *q;
     const int64_t d = qg->ne[0] / 2, h = qg->ne[1], t = qg->ne[2];
     *q = ggml_view_3d(g->ctx, qg, d, h, t, qg->nb[1], qg->nb[2], 0);
-    return ggml_cont_2d(g->ctx, ggml_view_3d(g->ctx, qg, d, h, t, qg->nb[1], qg->nb[2], (size_t) d * sizeof(float)), d * h, t);
+    return ggml_cont_2d(g->ctx, ggml_view_3d(g->ctx, qg, d, h, t, qg->nb[1], qg->nb[2], (size_t) d * sizeof(float)), d * h,
+                        t);
 }
 
-struct ggml_tensor *blk_self_attn(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o) {
+struct ggml_tensor *blk_self_attn(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                                  const struct attn_opts *o) {
     struct qkv a = blk_qkv(g, l, x, il, o);
     struct ggml_tensor *gate = o->q_gated ? split_gate(g, &a.q) : o->gate;
     if (!o->norm_after_rope) {
@@ -275,7 +291,8 @@ static void fill_cross_mask(const struct graph_input *in, const struct graph *g,
             ((float *) dst)[n * i + k] = k < g->cross->n_tokens && g->cross->seq[k] == ub->rows[i].seq[0] ? 0.0f : -INFINITY;
 }
 
-struct ggml_tensor *blk_cross_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v, float scale) {
+struct ggml_tensor *blk_cross_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v,
+                                     float scale) {
     const int64_t t = q->ne[2], n_head = q->ne[1], dv = v->ne[0];
     struct ggml_tensor *mask = graph_input(g, GGML_TYPE_F32, g->cross->n_max, g->n.n_tokens, fill_cross_mask, 0, 0, 0)->t;
     const struct attn_opts none = {0};

@@ -29,7 +29,8 @@ static int32_t row_end(const struct graph *g, const struct ubatch *ub, int i, in
 }
 
 // Row i sees indexes lo <= index < hi.
-static void row_range(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, int i, int32_t *lo, int32_t *hi) {
+static void row_range(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, int i, int32_t *lo,
+                      int32_t *hi) {
     const int32_t at = row_index(ub, i, in->a), w = in->c;
     *lo = 0;
     *hi = ub->n.causal ? at + 1 : row_end(g, ub, i, in->a);
@@ -82,8 +83,10 @@ void fill_scratch_table(const struct graph_input *in, const struct graph *g, con
         const int32_t at = ub->rows[i].index;
         struct cell_entry *e = &t[ub->slot[i] * n_logical + at / CELL_BLOCK];
         e->block = ub->rows[i].cell / CELL_BLOCK;
-        if (at % CELL_BLOCK < 32) e->lo |= 1u << (at % CELL_BLOCK);
-        else e->hi |= 1u << (at % CELL_BLOCK - 32);
+        if (at % CELL_BLOCK < 32)
+            e->lo |= 1u << (at % CELL_BLOCK);
+        else
+            e->hi |= 1u << (at % CELL_BLOCK - 32);
     }
 }
 
@@ -94,13 +97,15 @@ static void each_visible(const struct graph_input *in, const struct graph *g, co
     row_range(in, g, ub, i, &lo, &hi);
     if (in->a == VIEW_SCRATCH) {
         for (int j = 0; j < ub->n.n_tokens; j++)
-            if (ub->slot[j] == ub->slot[i] && ub->rows[j].index >= lo && ub->rows[j].index < hi) fn(ud, ub->rows[j].cell, ub->rows[j].index);
+            if (ub->slot[j] == ub->slot[i] && ub->rows[j].index >= lo && ub->rows[j].index < hi)
+                fn(ud, ub->rows[j].cell, ub->rows[j].index);
         return;
     }
     const struct cells *c = view_cells(g, in->a);
     const int32_t seq = ub->rows[i].seq[0];
     int32_t cell;
-    for (int32_t k = cells_next(c, seq, lo, &cell, NULL); k >= 0 && k < hi; k = cells_next(c, seq, k + 1, &cell, NULL)) fn(ud, cell, k);
+    for (int32_t k = cells_next(c, seq, lo, &cell, NULL); k >= 0 && k < hi; k = cells_next(c, seq, k + 1, &cell, NULL))
+        fn(ud, cell, k);
 }
 
 struct mask_row {
@@ -148,7 +153,10 @@ static void bucket_one(void *ud, int32_t cell, int32_t index) {
 void fill_buckets(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
     const int64_t n = in->t->ne[0] / ub->n.n_tokens;
     for (int i = 0; i < ub->n.n_tokens; i++) {
-        struct mask_row m = {.iout = (int32_t *) dst + n * i, .at = row_index(ub, i, in->a), .n_buckets = (int32_t) in->f, .both = in->h != 0};
+        struct mask_row m = {.iout = (int32_t *) dst + n * i,
+                             .at = row_index(ub, i, in->a),
+                             .n_buckets = (int32_t) in->f,
+                             .both = in->h != 0};
         memset(m.iout, 0, (size_t) n * 4);
         each_visible(in, g, ub, i, bucket_one, &m);
     }

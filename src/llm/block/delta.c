@@ -13,8 +13,12 @@ struct ggml_tensor *blk_delta_net(struct graph *g, int il, const struct delta_op
     struct ggml_tensor *r = ggml_gated_delta_net(c, o->q, o->k, o->v, o->gate, o->beta, s, n_keep);
     const int64_t n_y = dv * h * t * n_seqs, n_s = dk * dv * h;
     for (int k = 0; k < n_keep; k++)
-        rs_write(g, states, ggml_view_2d(c, r, n_s, n_seqs, (size_t) n_s * sizeof(float), (size_t) (n_y + k * n_s * n_seqs) * sizeof(float)), k);
-    return ggml_view_4d(c, r, dv, h, t, n_seqs, (size_t) dv * sizeof(float), (size_t) (dv * h) * sizeof(float), (size_t) (dv * h * t) * sizeof(float), 0);
+        rs_write(
+            g, states,
+            ggml_view_2d(c, r, n_s, n_seqs, (size_t) n_s * sizeof(float), (size_t) (n_y + k * n_s * n_seqs) * sizeof(float)),
+            k);
+    return ggml_view_4d(c, r, dv, h, t, n_seqs, (size_t) dv * sizeof(float), (size_t) (dv * h) * sizeof(float),
+                        (size_t) (dv * h * t) * sizeof(float), 0);
 }
 
 // The old layout: per key head [q, k, v of its value heads, z of them]; gives q k v joined, and z.
@@ -26,7 +30,8 @@ static void split_old(struct graph *g, struct ggml_tensor *p, struct ggml_tensor
     struct ggml_tensor *y = ggml_reshape_3d(c, p, w, nk, t), *part[4];
     const int64_t from[4] = {0, s, 2 * s, 2 * s + r * s}, n[4] = {s, s, r * s, r * s};
     for (int i = 0; i < 4; i++)
-        part[i] = ggml_cont_2d(c, ggml_view_3d(c, y, n[i], nk, t, y->nb[1], y->nb[2], (size_t) from[i] * sizeof(float)), n[i] * nk, t);
+        part[i] = ggml_cont_2d(c, ggml_view_3d(c, y, n[i], nk, t, y->nb[1], y->nb[2], (size_t) from[i] * sizeof(float)),
+                               n[i] * nk, t);
     *qkv = ggml_concat(c, ggml_concat(c, part[0], part[1], 0), part[2], 0);
     *z = part[3];
 }
@@ -52,7 +57,8 @@ static struct ggml_tensor *project(struct graph *g, const struct layer *l, struc
 }
 
 // Logits of beta, and alpha, [nv, T]; joined ones lie per key head as [beta, alpha] of its value heads.
-static void beta_alpha(struct graph *g, const struct layer *l, struct ggml_tensor *x, struct ggml_tensor **beta, struct ggml_tensor **alpha) {
+static void beta_alpha(struct graph *g, const struct layer *l, struct ggml_tensor *x, struct ggml_tensor **beta,
+                       struct ggml_tensor **alpha) {
     struct ggml_context *c = g->ctx;
     const int64_t nk = g->hp->ssm_group, nv = g->hp->ssm_dt_rank, r = nv / nk, t = x->ne[1];
     if (!l->ssm_ba.w) {
@@ -82,8 +88,11 @@ struct ggml_tensor *blk_gated_delta(struct graph *g, const struct layer *l, stru
     }
     struct ggml_tensor *gate = ggml_mul(c, ggml_softplus(c, ggml_add(c, alpha, l->ssm_dt.b)), l->ssm_a.w);
     const struct delta_opts o = {
-        .q = q, .k = k, .v = blk_columns(g, qkv, s, nv, 2 * s * nk),
-        .gate = ggml_reshape_4d(c, gate, 1, nv, t, n), .beta = ggml_reshape_4d(c, ggml_sigmoid(c, beta), 1, nv, t, n),
+        .q = q,
+        .k = k,
+        .v = blk_columns(g, qkv, s, nv, 2 * s * nk),
+        .gate = ggml_reshape_4d(c, gate, 1, nv, t, n),
+        .beta = ggml_reshape_4d(c, ggml_sigmoid(c, beta), 1, nv, t, n),
     };
     struct ggml_tensor *y = ggml_reshape_3d(c, blk_delta_net(g, il, &o), s, nv, t * n);
     y = blk_norm(g, y, &l->ssm_norm, NORM_RMS);
@@ -102,7 +111,8 @@ static struct ggml_tensor *kda_part(struct graph *g, struct ggml_tensor *y, stru
 }
 
 // Logarithm of the decay [d, H, T] from z [d * H, T].
-static struct ggml_tensor *kda_decay(struct graph *g, const struct layer *l, struct ggml_tensor *z, const struct kda_opts *o) {
+static struct ggml_tensor *kda_decay(struct graph *g, const struct layer *l, struct ggml_tensor *z,
+                                     const struct kda_opts *o) {
     struct ggml_context *c = g->ctx;
     const int64_t d = g->hp->kda_head, h = z->ne[0] / d;
     struct ggml_tensor *a = ggml_reshape_2d(c, l->ssm_a.w, 1, h);
@@ -112,14 +122,17 @@ static struct ggml_tensor *kda_decay(struct graph *g, const struct layer *l, str
     return ggml_scale(c, ggml_sigmoid(c, o->a_positive ? z : ggml_neg(c, z)), o->lower);
 }
 
-struct ggml_tensor *blk_kda(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct kda_opts *o) {
+struct ggml_tensor *blk_kda(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                            const struct kda_opts *o) {
     struct ggml_context *c = g->ctx;
     const int64_t d = g->hp->kda_head, w = ggml_nelements(l->ssm_dt.b), h = w / d, t = g->n.n_seq_tokens, n = g->n.n_seqs;
     const float eps = o->l2_eps > 0 ? o->l2_eps : g->hp->eps;
-    const struct weight *one[3] = {&l->attn_q, &l->attn_k, &l->attn_v}, *conv[3] = {&l->ssm_conv1d_q, &l->ssm_conv1d_k, &l->ssm_conv1d_v};
+    const struct weight *one[3] = {&l->attn_q, &l->attn_k, &l->attn_v},
+                        *conv[3] = {&l->ssm_conv1d_q, &l->ssm_conv1d_k, &l->ssm_conv1d_v};
     struct ggml_tensor *fused = l->attn_qkv.w ? blk_matmul(g, l->attn_qkv.w, x) : NULL, *part[3];
     for (int i = 0; i < 3; i++) {
-        struct ggml_tensor *y = fused ? ggml_view_3d(c, fused, w, t, n, fused->nb[1], fused->nb[1] * (size_t) t, (size_t) (i * w) * sizeof(float))
+        struct ggml_tensor *y = fused ? ggml_view_3d(c, fused, w, t, n, fused->nb[1], fused->nb[1] * (size_t) t,
+                                                     (size_t) (i * w) * sizeof(float))
                                       : blk_by_seq(g, blk_matmul(g, one[i]->w, x));
         part[i] = kda_part(g, y, conv[i]->w, il, i);
     }
@@ -128,8 +141,11 @@ struct ggml_tensor *blk_kda(struct graph *g, const struct layer *l, struct ggml_
     struct ggml_tensor *decay = kda_decay(g, l, ggml_add(c, z, l->ssm_dt.b), o);
     struct ggml_tensor *beta = ggml_sigmoid(c, blk_linear(g, &l->ssm_beta, x));
     const struct delta_opts dn = {
-        .q = blk_norm_eps(g, part[0], NULL, NORM_L2, eps), .k = blk_norm_eps(g, part[1], NULL, NORM_L2, eps), .v = part[2],
-        .gate = ggml_reshape_4d(c, decay, d, h, t, n), .beta = ggml_reshape_4d(c, beta, 1, h, t, n),
+        .q = blk_norm_eps(g, part[0], NULL, NORM_L2, eps),
+        .k = blk_norm_eps(g, part[1], NULL, NORM_L2, eps),
+        .v = part[2],
+        .gate = ggml_reshape_4d(c, decay, d, h, t, n),
+        .beta = ggml_reshape_4d(c, beta, 1, h, t, n),
     };
     struct ggml_tensor *y = ggml_reshape_3d(c, blk_delta_net(g, il, &dn), d, h, t * n);
     y = ggml_reshape_2d(c, blk_norm(g, y, &l->ssm_norm, NORM_RMS), w, t * n);

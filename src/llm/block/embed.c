@@ -27,9 +27,7 @@ void blk_select3(struct graph *g, int il, struct ggml_tensor **a, struct ggml_te
     g->n_rows = g->n.n_outputs;
 }
 
-void blk_select(struct graph *g, int il, struct ggml_tensor **a, struct ggml_tensor **b) {
-    blk_select3(g, il, a, b, NULL);
-}
+void blk_select(struct graph *g, int il, struct ggml_tensor **a, struct ggml_tensor **b) { blk_select3(g, il, a, b, NULL); }
 
 struct ggml_tensor *blk_deep_slice(struct graph *g, int i) {
     struct ggml_tensor *e = in_embd(g);

@@ -9,9 +9,7 @@ struct ggml_tensor *blk_encoder_embed(struct graph *g) {
     return blk_norm(g, x, &g->w->token_embd_norm, NORM_LN);
 }
 
-void blk_encoder_head(struct graph *g, struct ggml_tensor *x) {
-    blk_head(g, x, &(struct head_opts){.no_norm = true});
-}
+void blk_encoder_head(struct graph *g, struct ggml_tensor *x) { blk_head(g, x, &(struct head_opts){.no_norm = true}); }
 
 struct ggml_tensor *blk_encoder_pooled(struct graph *g, struct ggml_tensor *x, enum llama_pooling_type kind) {
     if (kind != LLAMA_POOLING_TYPE_RANK) return blk_pool(g, x, kind);

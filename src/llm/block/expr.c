@@ -100,9 +100,12 @@ static double parse_product(struct parser *s) {
 static double parse_sum(struct parser *s) {
     double v = parse_product(s);
     for (;;) {
-        if (take(s, "+")) v += parse_product(s);
-        else if (take(s, "-")) v -= parse_product(s);
-        else return v;
+        if (take(s, "+"))
+            v += parse_product(s);
+        else if (take(s, "-"))
+            v -= parse_product(s);
+        else
+            return v;
     }
 }
 

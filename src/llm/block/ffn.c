@@ -7,7 +7,8 @@
 static struct ggml_tensor *situ(struct graph *g, struct ggml_tensor *gate, struct ggml_tensor *up) {
     struct ggml_context *c = g->ctx;
     const float bt = g->hp->situ_beta, lt = g->hp->situ_linear_beta;
-    struct ggml_tensor *y = ggml_mul(c, ggml_scale(c, ggml_tanh(c, ggml_scale(c, gate, 1.0f / bt)), bt), ggml_sigmoid(c, gate));
+    struct ggml_tensor *y =
+        ggml_mul(c, ggml_scale(c, ggml_tanh(c, ggml_scale(c, gate, 1.0f / bt)), bt), ggml_sigmoid(c, gate));
     if (lt > 0) up = ggml_scale(c, ggml_tanh(c, ggml_scale(c, up, 1.0f / lt)), lt);
     return ggml_mul(c, y, up);
 }
@@ -64,8 +65,8 @@ struct ggml_tensor *blk_act_fused(struct graph *g, struct ggml_tensor *gate_up, 
     const int64_t n = gate_up->ne[0] / 2;
     struct ggml_tensor *half[2];
     for (int i = 0; i < 2; i++)
-        half[i] = ggml_view_4d(c, gate_up, n, gate_up->ne[1], gate_up->ne[2], gate_up->ne[3], gate_up->nb[1], gate_up->nb[2], gate_up->nb[3],
-                               (size_t) i * (size_t) n * sizeof(float));
+        half[i] = ggml_view_4d(c, gate_up, n, gate_up->ne[1], gate_up->ne[2], gate_up->ne[3], gate_up->nb[1], gate_up->nb[2],
+                               gate_up->nb[3], (size_t) i * (size_t) n * sizeof(float));
     return blk_act(g, ggml_cont(c, half[0]), ggml_cont(c, half[1]), o);
 }
 

@@ -20,10 +20,10 @@ struct cparams {
 // The shape of a micro-batch: graphs of equal shape are interchangeable.
 struct ubatch_shape {
     int32_t n_tokens, n_seqs, n_seq_tokens, n_outputs;
-    int32_t n_slots, n_scratch;      // without a cache: sequences, and blocks of scratch for their keys and values
+    int32_t n_slots, n_scratch;  // without a cache: sequences, and blocks of scratch for their keys and values
     bool has_token, has_embd, encode, causal, want_logits, want_embd, unused[2];  // no padding: shapes are compared as bytes
-    uint32_t version;                // counts changes of adapters and settings that graphs depend on
-    uint32_t sampler_rows;           // tells apart which rows samplers in the graph work on
+    uint32_t version;       // counts changes of adapters and settings that graphs depend on
+    uint32_t sampler_rows;  // tells apart which rows samplers in the graph work on
 };
 _Static_assert(sizeof(struct ubatch_shape) == 6 * 4 + 8 + 2 * 4, "padding in a struct that is compared as bytes");
 
@@ -44,9 +44,9 @@ struct graph;
 struct graph_input {
     struct ggml_tensor *t;
     void (*fill)(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
-    int32_t a, b, c;                 // parameters of fill; inputs with equal fill, a, b, c are shared
+    int32_t a, b, c;  // parameters of fill; inputs with equal fill, a, b, c are shared
     float f, h;
-    bool host;                       // already lies in memory that fill writes elsewhere: nothing to do
+    bool host;  // already lies in memory that fill writes elsewhere: nothing to do
 };
 
 #define GRAPH_MAX_INPUTS 64
@@ -55,10 +55,10 @@ struct graph_input {
 struct lora_pair {
     const struct ggml_tensor *w;
     struct ggml_tensor *a, *b;
-    float scale;                     // alpha / rank
+    float scale;  // alpha / rank
 };
 struct lora {
-    struct lora_pair *pairs;         // open hash by w, a power of two
+    struct lora_pair *pairs;  // open hash by w, a power of two
     uint32_t n_slots;
 };
 #define GRAPH_MAX_LORAS 16
@@ -70,10 +70,10 @@ struct lora_set {
 
 // Encoder output that a decoder attends to.
 struct cross {
-    struct ggml_tensor *states;      // [n_embd, n_max] in a host buffer
-    int32_t n_tokens;                // rows in use
+    struct ggml_tensor *states;  // [n_embd, n_max] in a host buffer
+    int32_t n_tokens;            // rows in use
     int32_t n_max;
-    const int32_t *seq;              // [n_tokens] sequence of each row
+    const int32_t *seq;  // [n_tokens] sequence of each row
 };
 
 struct graph {
@@ -83,33 +83,34 @@ struct graph {
     const struct globals *w;
     const struct layer *layers, *enc_layers;
     const struct cparams *cp;
-    struct llama_memory_i *mem;              // NULL: attention within the micro-batch alone
+    struct llama_memory_i *mem;  // NULL: attention within the micro-batch alone
     const struct lora_set *loras;
-    struct ggml_tensor *const *cvec;         // [n_layer] control vectors, NULL or with gaps
+    struct ggml_tensor *const *cvec;  // [n_layer] control vectors, NULL or with gaps
     struct cross *cross;
     struct ubatch_shape n;
-    int32_t n_rows;                          // rows of the residual stream now: n_tokens, after selection n_outputs
-    struct ggml_tensor *tokens;              // [n_tokens] i32, made by embed
+    int32_t n_rows;              // rows of the residual stream now: n_tokens, after selection n_outputs
+    struct ggml_tensor *tokens;  // [n_tokens] i32, made by embed
     struct ggml_tensor *cache_k[MAX_LAYERS], *cache_v[MAX_LAYERS], *cache_x[MAX_LAYERS];  // caches after this graph's writes
     struct ggml_tensor *states_r[MAX_LAYERS], *states_s[MAX_LAYERS];
-    struct ggml_tensor *sel;                 // selection that layers hand on (sparse attention)
-    void *arch_state;                        // what an architecture keeps between its layers of one graph
+    struct ggml_tensor *sel;  // selection that layers hand on (sparse attention)
+    void *arch_state;         // what an architecture keeps between its layers of one graph
     struct graph_input inputs[GRAPH_MAX_INPUTS];
     int32_t n_inputs;
-    struct ggml_tensor *logits;              // [n_vocab, n_outputs]
-    struct ggml_tensor *embd;                // [n_embd_out, n_outputs]
-    struct ggml_tensor *pooled;              // [n_embd_out or n_cls_out, n_seqs]
-    struct ggml_tensor *enc_out;             // [n_embd, n_tokens] of an encoder for its decoder
+    struct ggml_tensor *logits;   // [n_vocab, n_outputs]
+    struct ggml_tensor *embd;     // [n_embd_out, n_outputs]
+    struct ggml_tensor *pooled;   // [n_embd_out or n_cls_out, n_seqs]
+    struct ggml_tensor *enc_out;  // [n_embd, n_tokens] of an encoder for its decoder
 };
 
 // An input of this graph, found again if it exists. ne1 = 0: one dimension. NULL fill: the caller looks after the content.
 typedef void (*graph_fill)(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
-struct graph_input *graph_input(struct graph *g, enum ggml_type type, int64_t ne0, int64_t ne1, graph_fill fill, int a, int b, int c);
+struct graph_input *graph_input(struct graph *g, enum ggml_type type, int64_t ne0, int64_t ne1, graph_fill fill, int a,
+                                int b, int c);
 
-struct ggml_tensor *in_tokens(struct graph *g);                       // [n_tokens] i32
-struct ggml_tensor *in_embd(struct graph *g);                         // [n_embd_inp, n_tokens] f32
-struct ggml_tensor *in_pos(struct graph *g);                          // [n_tokens] or, M-RoPE, [4 * n_tokens] i32
-struct ggml_tensor *in_out_rows(struct graph *g);                     // [n_outputs] i32
+struct ggml_tensor *in_tokens(struct graph *g);    // [n_tokens] i32
+struct ggml_tensor *in_embd(struct graph *g);      // [n_embd_inp, n_tokens] f32
+struct ggml_tensor *in_pos(struct graph *g);       // [n_tokens] or, M-RoPE, [4 * n_tokens] i32
+struct ggml_tensor *in_out_rows(struct graph *g);  // [n_outputs] i32
 // [1, 1, n_tokens] f32: 1 + ts * ln(1 + floor((pos + offset) / length))
 struct ggml_tensor *in_temperature(struct graph *g, float ts, float length, int offset);
 // [n_seqs] i32: where recurrent states are read; [n_seqs] i64: where the k-th newest is written

@@ -5,7 +5,8 @@
 static struct ggml_tensor *finish_logits(struct graph *g, struct ggml_tensor *y, const struct head_opts *o) {
     struct ggml_context *c = g->ctx;
     if (o->scale != 0 && o->scale != 1.0f) y = ggml_scale_inplace(c, y, o->scale);
-    if (o->softcap != 0) y = ggml_scale_inplace(c, ggml_tanh_inplace(c, ggml_scale_inplace(c, y, 1.0f / o->softcap)), o->softcap);
+    if (o->softcap != 0)
+        y = ggml_scale_inplace(c, ggml_tanh_inplace(c, ggml_scale_inplace(c, y, 1.0f / o->softcap)), o->softcap);
     return y;
 }
 
@@ -67,7 +68,8 @@ struct ggml_tensor *blk_pool(struct graph *g, struct ggml_tensor *x, enum llama_
     switch (kind) {
         case LLAMA_POOLING_TYPE_MEAN: {
             struct ggml_tensor *args[2] = {x, graph_input(g, GGML_TYPE_I32, 2, g->n.n_tokens, fill_pool, 0, 0, 0)->t};
-            return ggml_custom_4d(g->ctx, GGML_TYPE_F32, x->ne[0], g->n.n_seqs, 1, 1, args, 2, pool_mean, GGML_N_TASKS_MAX, NULL);
+            return ggml_custom_4d(g->ctx, GGML_TYPE_F32, x->ne[0], g->n.n_seqs, 1, 1, args, 2, pool_mean, GGML_N_TASKS_MAX,
+                                  NULL);
         }
         case LLAMA_POOLING_TYPE_LAST: return ggml_get_rows(g->ctx, x, in_seq_last(g));
         default: return ggml_get_rows(g->ctx, x, in_seq_first(g));

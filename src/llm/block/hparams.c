@@ -16,9 +16,7 @@ static const struct hp_info infos[HP_COUNT] = {
 #undef FLTS
 };
 
-const struct hp_info *hparams_info(enum hp_field f) {
-    return (unsigned) f < HP_COUNT ? &infos[f] : NULL;
-}
+const struct hp_info *hparams_info(enum hp_field f) { return (unsigned) f < HP_COUNT ? &infos[f] : NULL; }
 
 double hparams_get(const struct hparams *hp, enum hp_field f, int il) {
     const char *p = (const char *) hp + infos[f].offset;

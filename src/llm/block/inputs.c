@@ -4,7 +4,8 @@
 
 #include "block/graph.h"
 
-struct graph_input *graph_input(struct graph *g, enum ggml_type type, int64_t ne0, int64_t ne1, graph_fill fill, int a, int b, int c) {
+struct graph_input *graph_input(struct graph *g, enum ggml_type type, int64_t ne0, int64_t ne1, graph_fill fill, int a,
+                                int b, int c) {
     for (int i = 0; i < g->n_inputs; i++) {
         struct graph_input *in = &g->inputs[i];
         if (in->fill == fill && in->a == a && in->b == b && in->c == c) return in;

@@ -5,7 +5,8 @@
 #include <math.h>
 
 // x [E, T] -> q heads [kd, H, T].
-static struct ggml_tensor *queries(struct graph *g, const struct layer *l, struct ggml_tensor *x, int64_t kd, const struct mla_opts *o) {
+static struct ggml_tensor *queries(struct graph *g, const struct layer *l, struct ggml_tensor *x, int64_t kd,
+                                   const struct mla_opts *o) {
     struct ggml_tensor *q;
     if (l->attn_q_a.w) {
         struct ggml_tensor *low = blk_norm(g, blk_linear(g, &l->attn_q_a, x), &l->attn_q_a_norm, NORM_RMS);
@@ -26,7 +27,8 @@ static struct ggml_tensor *turn(struct graph *g, struct ggml_tensor *x, int il, 
     return o->rope ? blk_rope_ext(g, x, o->rope) : blk_rope(g, x, il);
 }
 
-static struct ggml_tensor *gated(struct graph *g, struct ggml_tensor *y, const struct weight *w, struct ggml_tensor *x, int64_t n_head) {
+static struct ggml_tensor *gated(struct graph *g, struct ggml_tensor *y, const struct weight *w, struct ggml_tensor *x,
+                                 int64_t n_head) {
     if (!w || !w->w) return y;
     struct ggml_tensor *s = ggml_sigmoid(g->ctx, blk_linear(g, w, x));
     if (s->ne[0] == y->ne[0]) return ggml_mul(g->ctx, y, s);
@@ -35,7 +37,8 @@ static struct ggml_tensor *gated(struct graph *g, struct ggml_tensor *y, const s
     return ggml_reshape_2d(g->ctx, y, d * n_head, t);
 }
 
-struct ggml_tensor *blk_mla(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct mla_opts *o) {
+struct ggml_tensor *blk_mla(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                            const struct mla_opts *o) {
     struct ggml_context *c = g->ctx;
     const struct hparams *hp = g->hp;
     const int64_t t = x->ne[1], h = hp->n_head[il], r = o->swa ? hp->n_lora_kv_swa : hp->n_lora_kv;
@@ -66,7 +69,7 @@ struct ggml_tensor *blk_mla(struct graph *g, const struct layer *l, struct ggml_
         y = blk_attend(g, qq, k, k, il, &a);
         vd = l->attn_v_b.w->ne[1];
         struct ggml_tensor *yh = ggml_permute(c, ggml_reshape_3d(c, y, r, h, t), 0, 2, 1, 3);  // [r, T, H]
-        y = ggml_mul_mat(c, l->attn_v_b.w, yh);                                             // [vd, T, H]
+        y = ggml_mul_mat(c, l->attn_v_b.w, yh);                                                // [vd, T, H]
         y = ggml_cont_2d(c, ggml_permute(c, y, 0, 2, 1, 3), vd * h, t);
     } else {
         vd = l->attn_kv_b.w->ne[1] / h - nope;

@@ -32,7 +32,8 @@ static struct ggml_tensor *limit_groups(struct graph *g, struct ggml_tensor *sel
 }
 
 // Weights of the chosen [1, U, T].
-static struct ggml_tensor *weigh(struct graph *g, struct ggml_tensor *probs, struct ggml_tensor *ids, enum moe_gate gate, const struct moe_opts *o) {
+static struct ggml_tensor *weigh(struct graph *g, struct ggml_tensor *probs, struct ggml_tensor *ids, enum moe_gate gate,
+                                 const struct moe_opts *o) {
     struct ggml_context *c = g->ctx;
     const int64_t x = probs->ne[0], t = probs->ne[1], u = ids->ne[0];
     struct ggml_tensor *w = ggml_get_rows(c, ggml_reshape_3d(c, probs, 1, x, t), ids);
@@ -46,7 +47,8 @@ static struct ggml_tensor *weigh(struct graph *g, struct ggml_tensor *probs, str
     return ggml_reshape_3d(c, flat, 1, u, t);
 }
 
-static struct ggml_tensor *run_experts(struct graph *g, const struct layer *l, struct ggml_tensor *x, struct ggml_tensor *ids, const struct moe_opts *o) {
+static struct ggml_tensor *run_experts(struct graph *g, const struct layer *l, struct ggml_tensor *x,
+                                       struct ggml_tensor *ids, const struct moe_opts *o) {
     const struct weight *gate = o->gate_e ? o->gate_e : &l->ffn_gate_exps, *up = o->up_e ? o->up_e : &l->ffn_up_exps;
     const struct weight *down = o->down_e ? o->down_e : &l->ffn_down_exps;
     struct ggml_tensor *y;
@@ -61,7 +63,8 @@ static struct ggml_tensor *run_experts(struct graph *g, const struct layer *l, s
     return blk_linear_id(g, down, y, ids);
 }
 
-struct ggml_tensor *blk_moe(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct moe_opts *o) {
+struct ggml_tensor *blk_moe(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                            const struct moe_opts *o) {
     struct ggml_context *c = g->ctx;
     const struct hparams *hp = g->hp;
     const int64_t t = x->ne[1];
@@ -72,7 +75,9 @@ struct ggml_tensor *blk_moe(struct graph *g, const struct layer *l, struct ggml_
         struct ggml_tensor *logits = o->logits ? o->logits : blk_linear(g, &l->ffn_gate_inp, o->router_x ? o->router_x : x);
         probs = gate_probs(g, blk_name(logits, "ffn_moe_logits", il), gate);
         if (!ids) {
-            struct ggml_tensor *sel = l->exp_probs_b.b ? ggml_add(c, probs, l->exp_probs_b.b) : l->exp_probs_b.w ? ggml_add(c, probs, l->exp_probs_b.w) : probs;
+            struct ggml_tensor *sel = l->exp_probs_b.b   ? ggml_add(c, probs, l->exp_probs_b.b)
+                                      : l->exp_probs_b.w ? ggml_add(c, probs, l->exp_probs_b.w)
+                                                         : probs;
             if (hp->n_expert_groups > 1) sel = limit_groups(g, sel);
             ids = ggml_argsort_top_k(c, sel, n_used);
             blk_name(ids, "ffn_moe_topk", il);
@@ -93,7 +98,8 @@ struct ggml_tensor *blk_moe(struct graph *g, const struct layer *l, struct ggml_
     return n_used == 1 ? ggml_cont(c, sum) : sum;
 }
 
-struct ggml_tensor *blk_shared_expert(struct graph *g, const struct layer *l, struct ggml_tensor *x, const struct act_opts *o) {
+struct ggml_tensor *blk_shared_expert(struct graph *g, const struct layer *l, struct ggml_tensor *x,
+                                      const struct act_opts *o) {
     struct ggml_tensor *y = blk_ffn(g, &l->ffn_gate_shexp, &l->ffn_up_shexp, &l->ffn_down_shexp, x, o);
     if (!l->ffn_gate_inp_shexp.w) return y;
     struct ggml_tensor *w = l->ffn_gate_inp_shexp.w;

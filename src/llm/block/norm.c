@@ -10,7 +10,9 @@ static struct ggml_tensor *l2(struct graph *g, struct ggml_tensor *x, float eps)
 }
 
 struct ggml_tensor *blk_norm_eps(struct graph *g, struct ggml_tensor *x, const struct weight *w, enum norm kind, float eps) {
-    struct ggml_tensor *y = kind == NORM_RMS ? ggml_rms_norm(g->ctx, x, eps) : kind == NORM_LN ? ggml_norm(g->ctx, x, eps) : l2(g, x, eps);
+    struct ggml_tensor *y = kind == NORM_RMS  ? ggml_rms_norm(g->ctx, x, eps)
+                            : kind == NORM_LN ? ggml_norm(g->ctx, x, eps)
+                                              : l2(g, x, eps);
     if (w && w->w) y = ggml_mul(g->ctx, y, w->w);
     if (w && w->b) y = ggml_add(g->ctx, y, w->b);
     return y;
@@ -27,7 +29,8 @@ struct ggml_tensor *blk_row_norm(struct graph *g, struct ggml_tensor *x, const s
 
 struct ggml_tensor *blk_flat(struct graph *g, struct ggml_tensor *t) {
     if (ggml_is_contiguous(t)) return ggml_reshape_2d(g->ctx, t, t->ne[0] * t->ne[1], t->ne[2]);
-    if (t->nb[1] == ggml_row_size(t->type, t->ne[0])) return ggml_view_2d(g->ctx, t, t->ne[0] * t->ne[1], t->ne[2], t->nb[2], 0);
+    if (t->nb[1] == ggml_row_size(t->type, t->ne[0]))
+        return ggml_view_2d(g->ctx, t, t->ne[0] * t->ne[1], t->ne[2], t->nb[2], 0);
     return ggml_cont_2d(g->ctx, t, t->ne[0] * t->ne[1], t->ne[2]);
 }
 

@@ -38,7 +38,8 @@ struct ggml_tensor *blk_conv_input(struct graph *g, struct ggml_tensor *x, int64
     struct ggml_tensor *old = ggml_reshape_3d(c, rs_read(g, states), n_before, n_ch, n_seqs);
     struct ggml_tensor *sx = ggml_concat(c, old, ggml_cont(c, ggml_permute(c, x, 1, 0, 2, 3)), 0);  // [n_before + t, C, S]
     for (int k = 0; k < rs_n_states(g); k++) {
-        struct ggml_tensor *last = ggml_view_3d(c, sx, n_before, n_ch, n_seqs, sx->nb[1], sx->nb[2], (size_t) (t - k) * sizeof(float));
+        struct ggml_tensor *last =
+            ggml_view_3d(c, sx, n_before, n_ch, n_seqs, sx->nb[1], sx->nb[2], (size_t) (t - k) * sizeof(float));
         rs_write(g, states, ggml_cont_2d(c, last, n_before * n_ch, n_seqs), k);
     }
     return sx;
@@ -68,8 +69,8 @@ struct ggml_tensor *blk_by_seq(struct graph *g, struct ggml_tensor *x) {
     return ggml_reshape_3d(g->ctx, x, x->ne[0], g->n.n_seq_tokens, g->n.n_seqs);
 }
 
-struct ggml_tensor *blk_ssm_scan(struct graph *g, int il, struct ggml_tensor *x, struct ggml_tensor *dt, struct ggml_tensor *a, struct ggml_tensor *b,
-                                 struct ggml_tensor *cc) {
+struct ggml_tensor *blk_ssm_scan(struct graph *g, int il, struct ggml_tensor *x, struct ggml_tensor *dt,
+                                 struct ggml_tensor *a, struct ggml_tensor *b, struct ggml_tensor *cc) {
     struct ggml_context *c = g->ctx;
     struct ggml_tensor *states = rs_main_states(g, il);
     const int64_t dim = x->ne[0], n_head = x->ne[1], t = x->ne[2], n_seqs = x->ne[3], n_state = b->ne[0];
@@ -78,7 +79,10 @@ struct ggml_tensor *blk_ssm_scan(struct graph *g, int il, struct ggml_tensor *x,
     struct ggml_tensor *r = ggml_ssm_scan(c, s, x, dt, a, b, cc, in_rs_src(g), n_keep);
     const int64_t n_y = dim * n_head * t * n_seqs, n_s = n_state * dim * n_head;
     for (int k = 0; k < n_keep; k++)
-        rs_write(g, states, ggml_view_2d(c, r, n_s, n_seqs, (size_t) n_s * sizeof(float), (size_t) (n_y + k * n_s * n_seqs) * sizeof(float)), k);
+        rs_write(
+            g, states,
+            ggml_view_2d(c, r, n_s, n_seqs, (size_t) n_s * sizeof(float), (size_t) (n_y + k * n_s * n_seqs) * sizeof(float)),
+            k);
     return ggml_view_4d(c, r, dim, n_head, t, n_seqs, (size_t) dim * sizeof(float), (size_t) (dim * n_head) * sizeof(float),
                         (size_t) (dim * n_head * t) * sizeof(float), 0);
 }
@@ -87,7 +91,8 @@ struct ggml_tensor *blk_ssm_scan(struct graph *g, int il, struct ggml_tensor *x,
 struct ggml_tensor *blk_columns(struct graph *g, struct ggml_tensor *x, int64_t a, int64_t b, int64_t from) {
     const int64_t t = g->n.n_seq_tokens;
     const size_t row = x->nb[1];
-    return ggml_view_4d(g->ctx, x, a, b, t, g->n.n_seqs, (size_t) a * sizeof(float), row, row * (size_t) t, (size_t) from * sizeof(float));
+    return ggml_view_4d(g->ctx, x, a, b, t, g->n.n_seqs, (size_t) a * sizeof(float), row, row * (size_t) t,
+                        (size_t) from * sizeof(float));
 }
 
 static struct ggml_tensor *norm_part(struct graph *g, struct ggml_tensor *x, const struct weight *w) {
@@ -110,7 +115,8 @@ struct ggml_tensor *blk_mamba1(struct graph *g, const struct layer *l, struct gg
     dt = blk_linear(g, &l->ssm_dt, ggml_cont(c, norm_part(g, dt, &l->ssm_dt_norm)));
     struct ggml_tensor *b = norm_part(g, blk_columns(g, p, n, 1, r), &l->ssm_b_norm);
     struct ggml_tensor *cc = norm_part(g, blk_columns(g, p, n, 1, r + n), &l->ssm_c_norm);
-    struct ggml_tensor *y = blk_ssm_scan(g, il, ggml_reshape_4d(c, u, 1, n_in, t, n_seqs), ggml_reshape_3d(c, dt, n_in, t, n_seqs), l->ssm_a.w, b, cc);
+    struct ggml_tensor *y = blk_ssm_scan(g, il, ggml_reshape_4d(c, u, 1, n_in, t, n_seqs),
+                                         ggml_reshape_3d(c, dt, n_in, t, n_seqs), l->ssm_a.w, b, cc);
     y = ggml_view_2d(c, y, n_in, t * n_seqs, (size_t) n_in * sizeof(float), 0);
     y = ggml_add(c, y, ggml_mul(c, u, l->ssm_d.w));
     y = ggml_swiglu_split(c, ggml_cont(c, z), y);
@@ -124,15 +130,18 @@ struct ggml_tensor *blk_mamba2(struct graph *g, const struct layer *l, struct gg
     const int64_t t = g->n.n_seq_tokens, n_seqs = g->n.n_seqs, n_conv = n_in + 2 * ng * n;
     struct ggml_tensor *p = blk_linear(g, &l->ssm_in, x);  // z, x B C, dt
     struct ggml_tensor *z = ggml_view_2d(c, p, n_in, t * n_seqs, p->nb[1], 0);
-    struct ggml_tensor *xbc = ggml_view_3d(c, p, n_conv, t, n_seqs, p->nb[1], p->nb[1] * (size_t) t, (size_t) n_in * sizeof(float));
-    struct ggml_tensor *dt = ggml_view_3d(c, p, nh, t, n_seqs, p->nb[1], p->nb[1] * (size_t) t, (size_t) (n_in + n_conv) * sizeof(float));
+    struct ggml_tensor *xbc =
+        ggml_view_3d(c, p, n_conv, t, n_seqs, p->nb[1], p->nb[1] * (size_t) t, (size_t) n_in * sizeof(float));
+    struct ggml_tensor *dt =
+        ggml_view_3d(c, p, nh, t, n_seqs, p->nb[1], p->nb[1] * (size_t) t, (size_t) (n_in + n_conv) * sizeof(float));
     xbc = blk_conv(g, xbc, l->ssm_conv1d.w, il, 0);
     if (l->ssm_conv1d.b) xbc = ggml_add(c, xbc, l->ssm_conv1d.b);
     xbc = ggml_reshape_2d(c, ggml_silu(c, xbc), n_conv, t * n_seqs);
     dt = ggml_add(c, dt, l->ssm_dt.b);
     struct ggml_tensor *u = blk_columns(g, xbc, hd, nh, 0);
     struct ggml_tensor *a = ggml_reshape_2d(c, l->ssm_a.w, 1, nh);
-    struct ggml_tensor *y = blk_ssm_scan(g, il, u, dt, a, blk_columns(g, xbc, n, ng, n_in), blk_columns(g, xbc, n, ng, n_in + ng * n));
+    struct ggml_tensor *y =
+        blk_ssm_scan(g, il, u, dt, a, blk_columns(g, xbc, n, ng, n_in), blk_columns(g, xbc, n, ng, n_in + ng * n));
     y = ggml_add(c, y, ggml_mul(c, u, ggml_reshape_2d(c, l->ssm_d.w, 1, nh)));
     y = ggml_swiglu_split(c, ggml_cont(c, z), ggml_reshape_2d(c, y, n_in, t * n_seqs));
     if (l->ssm_norm.w) {
@@ -143,12 +152,15 @@ struct ggml_tensor *blk_mamba2(struct graph *g, const struct layer *l, struct gg
     return blk_linear(g, &l->ssm_out, y);
 }
 
-struct ggml_tensor *blk_wkv_state(struct graph *g, int il) { return rs_read(g, rs_main_states(g, il)); }
+struct ggml_tensor *blk_wkv_state(struct graph *g, int il) {
+    return rs_read(g, rs_main_states(g, il));
+}
 
 struct ggml_tensor *blk_wkv_result(struct graph *g, struct ggml_tensor *r, int64_t n, int il) {
     struct ggml_context *c = g->ctx;
     const int64_t w = r->ne[0], t = (int64_t) g->n.n_seq_tokens * g->n.n_seqs, n_s = n * w;
-    rs_write(g, rs_main_states(g, il), ggml_view_2d(c, r, n_s, g->n.n_seqs, (size_t) n_s * sizeof(float), (size_t) (w * t) * sizeof(float)), 0);
+    rs_write(g, rs_main_states(g, il),
+             ggml_view_2d(c, r, n_s, g->n.n_seqs, (size_t) n_s * sizeof(float), (size_t) (w * t) * sizeof(float)), 0);
     return ggml_view_3d(c, r, n, w / n, t, (size_t) n * sizeof(float), (size_t) w * sizeof(float), 0);
 }
 
@@ -156,7 +168,8 @@ struct ggml_tensor *blk_wkv_result(struct graph *g, struct ggml_tensor *r, int64
 static struct ggml_tensor *centred_conv(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *w) {
     struct ggml_context *c = g->ctx;
     const int k = (int) w->ne[0], before = (k - 1) / 2;
-    struct ggml_tensor *sx = ggml_pad_ext(c, ggml_cont(c, ggml_permute(c, x, 1, 0, 2, 3)), before, k - 1 - before, 0, 0, 0, 0, 0, 0);
+    struct ggml_tensor *sx =
+        ggml_pad_ext(c, ggml_cont(c, ggml_permute(c, x, 1, 0, 2, 3)), before, k - 1 - before, 0, 0, 0, 0, 0, 0);
     return ggml_ssm_conv(c, sx, ggml_reshape_2d(c, w, k, ggml_nelements(w) / k));
 }
 
@@ -166,6 +179,7 @@ struct ggml_tensor *blk_short_conv(struct graph *g, const struct layer *l, struc
     struct ggml_tensor *p = blk_linear(g, &l->shortconv_in, x), *part[3];
     for (int i = 0; i < 3; i++) part[i] = ggml_view_2d(c, p, e, t, p->nb[1], (size_t) i * (size_t) e * sizeof(float));
     struct ggml_tensor *u = blk_by_seq(g, ggml_mul(c, part[0], part[2]));
-    struct ggml_tensor *y = g->hp->causal ? blk_conv(g, u, l->shortconv_conv.w, il, 0) : centred_conv(g, u, l->shortconv_conv.w);
+    struct ggml_tensor *y =
+        g->hp->causal ? blk_conv(g, u, l->shortconv_conv.w, il, 0) : centred_conv(g, u, l->shortconv_conv.w);
     return blk_linear(g, &l->shortconv_out, ggml_mul(c, ggml_reshape_2d(c, y, e, t), part[1]));
 }

@@ -10,8 +10,14 @@ struct rope_opts rope_layer(struct graph *g, int il) {
     const struct hparams *hp = g->hp;
     const struct cparams *cp = g->cp;
     struct rope_opts o = {
-        .n_rot = hp->n_rot[il], .mode = hp->rope_mode, .base = cp->rope_base, .freq_scale = cp->rope_freq_scale,
-        .ext = cp->rope_ext, .mag = cp->rope_mag, .beta_fast = cp->rope_beta_fast, .beta_slow = cp->rope_beta_slow,
+        .n_rot = hp->n_rot[il],
+        .mode = hp->rope_mode,
+        .base = cp->rope_base,
+        .freq_scale = cp->rope_freq_scale,
+        .ext = cp->rope_ext,
+        .mag = cp->rope_mag,
+        .beta_fast = cp->rope_beta_fast,
+        .beta_slow = cp->rope_beta_slow,
         .factors = rope_factors(g),
     };
     if (!hp->is_swa[il]) return o;
@@ -34,8 +40,8 @@ struct ggml_tensor *blk_rope_ext(struct graph *g, struct ggml_tensor *x, const s
     if (o->mode == GGML_ROPE_TYPE_MROPE || o->mode == GGML_ROPE_TYPE_IMROPE) {
         int sections[4];
         for (int i = 0; i < 4; i++) sections[i] = g->hp->rope_sections[i];
-        y = o->back ? ggml_rope_multi_back(g->ctx, x, pos, o->factors, o->n_rot, sections, o->mode, orig, o->base, o->freq_scale,
-                                           o->ext, o->mag, o->beta_fast, o->beta_slow)
+        y = o->back ? ggml_rope_multi_back(g->ctx, x, pos, o->factors, o->n_rot, sections, o->mode, orig, o->base,
+                                           o->freq_scale, o->ext, o->mag, o->beta_fast, o->beta_slow)
                     : ggml_rope_multi(g->ctx, x, pos, o->factors, o->n_rot, sections, o->mode, orig, o->base, o->freq_scale,
                                       o->ext, o->mag, o->beta_fast, o->beta_slow);
     } else if (o->back) {

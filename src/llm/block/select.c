@@ -104,7 +104,8 @@ static void keep_pools(struct ggml_tensor *dst, int ith, int nth, void *ud) {
                 continue;
             }
             // a pool with holes (positions that were removed) is none
-            if (at % n_pool == 0 && i + n_pool <= m && p[by_pos[i + n_pool - 1]] == at + n_pool - 1) by_pos[n_cand++] = by_pos[i] / n_pool;
+            if (at % n_pool == 0 && i + n_pool <= m && p[by_pos[i + n_pool - 1]] == at + n_pool - 1)
+                by_pos[n_cand++] = by_pos[i] / n_pool;
         }
         heap_select(&h, by_pos, n_cand, k);
         for (int32_t i = 0; i < h.n; i++)
@@ -182,7 +183,10 @@ static void keep_blocks(struct ggml_tensor *dst, int ith, int nth, void *ud) {
         group_cells(&b, p, order_cells(p, n, b.by_pos), hp->idx_block);
         for (int64_t h = 0; h < n_head; h++) {
             if (h % per == 0)
-                take_blocks(&b, p, (const float *) (const void *) ((const char *) score->data + (size_t) t * score->nb[2] + (size_t) (h / per) * score->nb[1]), hp);
+                take_blocks(&b, p,
+                            (const float *) (const void *) ((const char *) score->data + (size_t) t * score->nb[2] +
+                                                            (size_t) (h / per) * score->nb[1]),
+                            hp);
             float *out = (float *) (void *) ((char *) dst->data + (size_t) t * dst->nb[1] + (size_t) h * dst->nb[2]);
             for (int64_t c = 0; c < n; c++) out[c] = -INFINITY;
             for (int32_t i = 0; i < b.n; i++)
@@ -195,10 +199,12 @@ struct ggml_tensor *attn_keep_blocks(struct graph *g, struct ggml_tensor *scores
     const int64_t n = scores->ne[0], t = scores->ne[2];
     struct ggml_tensor *work = graph_input(g, GGML_TYPE_I32, 4 * n + 1, t, fill_nothing, 1, 0, 0)->t;
     struct ggml_tensor *args[3] = {scores, in_cell_pos(g, il), work};
-    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, n, t, g->hp->n_head[il], 1, args, 3, keep_blocks, GGML_N_TASKS_MAX, (void *) (uintptr_t) g->hp);
+    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, n, t, g->hp->n_head[il], 1, args, 3, keep_blocks, GGML_N_TASKS_MAX,
+                          (void *) (uintptr_t) g->hp);
 }
 
-struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys, struct ggml_tensor *w) {
+struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys,
+                                      struct ggml_tensor *w) {
     struct ggml_context *c = g->ctx;
     const int64_t n_cell = keys->ne[1], t = q->ne[2];
     // products of every head with every key, [n_cell, heads, T]; no score below zero; heads weighed and added
@@ -212,7 +218,8 @@ struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, st
     return q->ne[1] == 1 ? ggml_cont(c, sum) : sum;
 }
 
-struct ggml_tensor *blk_mla_select(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct mla_index_opts *o) {
+struct ggml_tensor *blk_mla_select(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                                   const struct mla_index_opts *o) {
     struct ggml_context *c = g->ctx;
     const struct hparams *hp = g->hp;
     const int64_t t = x->ne[1], heads = hp->idx_head, d = hp->idx_dim;

@@ -26,7 +26,8 @@ struct ggml_tensor *blk_hc_in(struct graph *g, struct ggml_tensor *x, const stru
     return ggml_dsv4_hc_pre(g->ctx, streams(g, x), a);
 }
 
-struct ggml_tensor *blk_hc_out(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *y, struct ggml_tensor *mix, const struct hc_weights *w) {
+struct ggml_tensor *blk_hc_out(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *y, struct ggml_tensor *mix,
+                               const struct hc_weights *w) {
     struct ggml_context *c = g->ctx;
     const struct hparams *hp = g->hp;
     const int64_t n = hp->n_hc, e = y->ne[0], t = y->ne[1];

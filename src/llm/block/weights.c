@@ -12,9 +12,7 @@ static const struct slot_info infos[SLOT_COUNT] = {
 #undef SLOT
 };
 
-const struct slot_info *slot_info(enum slot s) {
-    return (unsigned) s < SLOT_COUNT ? &infos[s] : NULL;
-}
+const struct slot_info *slot_info(enum slot s) { return (unsigned) s < SLOT_COUNT ? &infos[s] : NULL; }
 
 // Both structs are arrays of struct weight in the order of their .def, which is the order of the enum.
 struct weight *layer_slot(struct layer *l, enum slot s) {

@@ -4,22 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t bits_get(const struct cell_entry *e) {
-    return (uint64_t) e->hi << 32 | e->lo;
-}
+static uint64_t bits_get(const struct cell_entry *e) { return (uint64_t) e->hi << 32 | e->lo; }
 
 static void bits_set(struct cell_entry *e, uint64_t bits) {
     e->lo = (uint32_t) bits;
     e->hi = (uint32_t) (bits >> 32);
 }
 
-static struct cell_entry *row(const struct cells *c, int32_t seq) {
-    return c->table + (size_t) seq * (size_t) c->n_logical;
-}
+static struct cell_entry *row(const struct cells *c, int32_t seq) { return c->table + (size_t) seq * (size_t) c->n_logical; }
 
-static int32_t floor_block(int32_t index) {
-    return index / CELL_BLOCK;
-}
+static int32_t floor_block(int32_t index) { return index / CELL_BLOCK; }
 
 // The table entry of a logical block, NULL outside the table.
 static struct cell_entry *entry(const struct cells *c, int32_t seq, int32_t lb) {
@@ -71,8 +65,8 @@ enum err cells_init(struct cells *c, int n_seq, int n_block, int n_logical, bool
     c->shift = malloc(nc * 4 + 4);
     c->state_bytes = cells_table_bytes(n_seq, n_logical) + ns * (16 + sizeof(bool)) + nb * 8 + nc * 4;
     c->snapshot = malloc(c->state_bytes + 4);
-    if (!c->table || !c->base || !c->pos_min || !c->pos_max || !c->idx_max || !c->irregular || !c->ref || !c->free || !c->pos ||
-        !c->shift || !c->snapshot) {
+    if (!c->table || !c->base || !c->pos_min || !c->pos_max || !c->idx_max || !c->irregular || !c->ref || !c->free ||
+        !c->pos || !c->shift || !c->snapshot) {
         cells_free(c);
         return err_set(ERR_NOMEM, "no memory for the tables of %d cache blocks and %d sequences", n_block, n_seq);
     }
@@ -141,9 +135,7 @@ static void part_in(char **at, void *p, size_t n) {
     *at += n;
 }
 
-void cells_save(struct cells *c) {
-    each_part(c, part_out, c->snapshot);
-}
+void cells_save(struct cells *c) { each_part(c, part_out, c->snapshot); }
 
 void cells_restore(struct cells *c) {
     // sequences that were empty get an empty table again; marked before their old idx_max comes back
@@ -357,7 +349,8 @@ static void range_fix(int32_t *p0, int32_t *p1) {
 }
 
 // The bits of an entry whose positions lie in [p0, p1).
-static uint64_t range_bits(const struct cells *c, int32_t seq, int32_t lb, const struct cell_entry *e, int32_t p0, int32_t p1) {
+static uint64_t range_bits(const struct cells *c, int32_t seq, int32_t lb, const struct cell_entry *e, int32_t p0,
+                           int32_t p1) {
     const uint64_t bits = bits_get(e);
     if (c->irregular[seq]) {
         uint64_t in = 0;
@@ -381,8 +374,7 @@ void cells_rm(struct cells *c, int32_t seq, int32_t p0, int32_t p1) {
     if (c->idx_max[seq] < 0 || p0 >= p1 || p0 > c->pos_max[seq] || p1 <= c->pos_min[seq]) return;
     struct cell_entry *t = row(c, seq);
     for (int32_t i = 0; i < c->n_logical; i++)
-        if (t[i].block >= 0)
-            bits_set(&t[i], bits_get(&t[i]) & ~range_bits(c, seq, c->base[seq] + i, &t[i], p0, p1));
+        if (t[i].block >= 0) bits_set(&t[i], bits_get(&t[i]) & ~range_bits(c, seq, c->base[seq] + i, &t[i], p0, p1));
     refresh(c, seq);
 }
 

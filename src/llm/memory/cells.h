@@ -18,8 +18,8 @@
 #define CELL_BLOCK GGML_ATTN_BLOCK
 
 struct cell_entry {
-    int32_t block;     // physical block, -1: none
-    uint32_t lo, hi;   // which of its 64 positions exist
+    int32_t block;    // physical block, -1: none
+    uint32_t lo, hi;  // which of its 64 positions exist
 };
 
 struct cell_copy {
@@ -29,24 +29,24 @@ struct cell_copy {
 struct cell_copies {
     struct cell_copy *v;
     int32_t n, cap;
-    bool failed;           // out of memory while growing
+    bool failed;  // out of memory while growing
 };
 
 struct cells {
     int32_t n_seq, n_block, n_logical;
-    struct cell_entry *table;   // [n_seq][n_logical]
+    struct cell_entry *table;  // [n_seq][n_logical]
     bool owns_table;
-    int32_t *base;              // [n_seq] logical block of table entry 0
-    int32_t *pos_min, *pos_max; // [n_seq] -1: empty
-    int32_t *idx_max;           // [n_seq]
-    bool *irregular;            // [n_seq]
-    int32_t *ref;               // [n_block] sequences whose table names the block
-    int32_t *free, n_free;      // stack of free blocks
-    int32_t *pos;               // [n_block * 64] position of each cell
-    int32_t *shift;             // [n_block * 64] rotation its key still needs
+    int32_t *base;               // [n_seq] logical block of table entry 0
+    int32_t *pos_min, *pos_max;  // [n_seq] -1: empty
+    int32_t *idx_max;            // [n_seq]
+    bool *irregular;             // [n_seq]
+    int32_t *ref;                // [n_block] sequences whose table names the block
+    int32_t *free, n_free;       // stack of free blocks
+    int32_t *pos;                // [n_block * 64] position of each cell
+    int32_t *shift;              // [n_block * 64] rotation its key still needs
     bool any_shift;
-    bool track_shift;           // keys are rotated by position
-    void *snapshot;             // room for a copy of everything above
+    bool track_shift;  // keys are rotated by position
+    void *snapshot;    // room for a copy of everything above
     size_t state_bytes;
 };
 

@@ -24,7 +24,8 @@ enum err home_alloc(struct tensor_home *h, const char *what, bool no_alloc) {
             h->part[i].planned = ggml_backend_alloc_ctx_tensors_from_buft_size(h->part[i].ctx, h->part[i].buft);
             h->part[i].buf = ggml_backend_buft_alloc_buffer(h->part[i].buft, 0);
             if (!h->part[i].buf) return err_set(ERR_NOMEM, "no memory to plan %s", what);
-            for (struct ggml_tensor *t = ggml_get_first_tensor(h->part[i].ctx); t; t = ggml_get_next_tensor(h->part[i].ctx, t)) {
+            for (struct ggml_tensor *t = ggml_get_first_tensor(h->part[i].ctx); t;
+                 t = ggml_get_next_tensor(h->part[i].ctx, t)) {
                 t->buffer = h->part[i].buf;
                 t->data = (void *) 64;
             }
@@ -33,8 +34,8 @@ enum err home_alloc(struct tensor_home *h, const char *what, bool no_alloc) {
         h->part[i].buf = ggml_backend_alloc_ctx_tensors_from_buft(h->part[i].ctx, h->part[i].buft);
         if (!h->part[i].buf) {
             const size_t need = ggml_backend_alloc_ctx_tensors_from_buft_size(h->part[i].ctx, h->part[i].buft);
-            return err_set(ERR_NOMEM, "no room for %s: %zu bytes are needed in %s; a smaller context (-c) needs less", what, need,
-                           ggml_backend_buft_name(h->part[i].buft));
+            return err_set(ERR_NOMEM, "no room for %s: %zu bytes are needed in %s; a smaller context (-c) needs less", what,
+                           need, ggml_backend_buft_name(h->part[i].buft));
         }
         ggml_backend_buffer_clear(h->part[i].buf, 0);
     }
@@ -51,6 +52,7 @@ void home_free(struct tensor_home *h) {
 
 size_t home_bytes(const struct tensor_home *h, ggml_backend_buffer_type_t buft) {
     for (int i = 0; i < h->n; i++)
-        if (h->part[i].buft == buft && h->part[i].buf) return h->part[i].planned ? h->part[i].planned : ggml_backend_buffer_get_size(h->part[i].buf);
+        if (h->part[i].buft == buft && h->part[i].buf)
+            return h->part[i].planned ? h->part[i].planned : ggml_backend_buffer_get_size(h->part[i].buf);
     return 0;
 }

@@ -4,9 +4,7 @@
 
 #include "memory/memory.h"
 
-static int32_t blocks_of(int32_t n) {
-    return (n + CELL_BLOCK - 1) / CELL_BLOCK;
-}
+static int32_t blocks_of(int32_t n) { return (n + CELL_BLOCK - 1) / CELL_BLOCK; }
 
 // Blocks of the small cache: each sequence reaches back a window from its oldest token in flight (one block more for the
 // alignment of the window, one for copies of shared blocks), and a micro-batch adds its tokens.
@@ -32,8 +30,8 @@ static enum err make_tensors(struct kv *kv, const struct memory_params *p, bool 
         if (kv->x[i]) ggml_format_name(kv->x[i], "cache_x_l%d", i);
         if ((kv->k[i] && ggml_is_error(kv->k[i])) || (kv->v[i] && ggml_is_error(kv->v[i])) ||
             (kv->x[i] && ggml_is_error(kv->x[i])))
-            return err_set(ERR_INVALID, "cache %d can't be made: %d key and %d value elements per position as %s and %s", i, s->n_k,
-                           s->n_v, ggml_type_name(p->type_k), ggml_type_name(p->type_v));
+            return err_set(ERR_INVALID, "cache %d can't be made: %d key and %d value elements per position as %s and %s", i,
+                           s->n_k, s->n_v, ggml_type_name(p->type_k), ggml_type_name(p->type_v));
     }
     return ERR_OK;
 }

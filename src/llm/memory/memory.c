@@ -46,9 +46,7 @@ size_t memory_bytes(const struct llama_memory_i *m, ggml_backend_buffer_type_t b
            (m->rs ? home_bytes(&m->rs->home, buft) : 0);
 }
 
-static bool valid(const struct llama_memory_i *m, llama_seq_id s) {
-    return m && s >= 0 && s < m->p.n_seq;
-}
+static bool valid(const struct llama_memory_i *m, llama_seq_id s) { return m && s >= 0 && s < m->p.n_seq; }
 
 static void run_copies(struct llama_memory_i *m, struct kv *kv) {
     kv_copy_cells(m, kv, &m->copies);
@@ -105,7 +103,8 @@ void llama_memory_seq_cp(llama_memory_t m, llama_seq_id src, llama_seq_id dst, l
     if (src == dst) return;
     if (p1 < 0) p1 = INT32_MAX;
     if (m->rs && !rs_cp(m->rs, src, dst, p1)) {
-        (void) err_set(ERR_UNSUPPORTED, "seq_cp: sequence %d has no recurrent state at position %d; nothing is copied", src, p1 - 1);
+        (void) err_set(ERR_UNSUPPORTED, "seq_cp: sequence %d has no recurrent state at position %d; nothing is copied", src,
+                       p1 - 1);
         return;
     }
     if (m->full) {
@@ -131,14 +130,17 @@ static void change_pos(llama_memory_t m, llama_seq_id s, llama_pos p0, llama_pos
     struct kv *kv[2] = {m->full, m->swa};
     for (int i = 0; i < 2; i++) {
         if (!kv[i]) continue;
-        if (div) cells_div(&kv[i]->cells, s, p0, p1, div, &m->copies);
-        else cells_add(&kv[i]->cells, s, p0, p1, delta, &m->copies);
+        if (div)
+            cells_div(&kv[i]->cells, s, p0, p1, div, &m->copies);
+        else
+            cells_add(&kv[i]->cells, s, p0, p1, delta, &m->copies);
         run_copies(m, kv[i]);
     }
     if (!m->rs) return;
     struct rs_state *h = rs_hist(m->rs, s);
     for (int i = 0; i < m->rs->n_hist; i++)
-        if (h[i].slot >= 0 && h[i].pos >= p0 && (p1 < 0 || h[i].pos < p1)) h[i].pos = div ? h[i].pos / div : h[i].pos + delta;
+        if (h[i].slot >= 0 && h[i].pos >= p0 && (p1 < 0 || h[i].pos < p1))
+            h[i].pos = div ? h[i].pos / div : h[i].pos + delta;
 }
 
 void llama_memory_seq_add(llama_memory_t m, llama_seq_id seq_id, llama_pos p0, llama_pos p1, llama_pos delta) {
@@ -179,6 +181,4 @@ llama_pos llama_memory_seq_pos_max(llama_memory_t m, llama_seq_id s) {
     return m->swa ? m->swa->cells.pos_max[s] : -1;
 }
 
-bool llama_memory_can_shift(llama_memory_t m) {
-    return m && !m->rs;
-}
+bool llama_memory_can_shift(llama_memory_t m) { return m && !m->rs; }

@@ -8,26 +8,26 @@
 // What one cache of K and V needs; widths in values per position, 0: none.
 struct kv_spec {
     int32_t n_k, n_v, n_x;
-    bool swa;                            // windowed: goes to the small cache unless swa_full
+    bool swa;  // windowed: goes to the small cache unless swa_full
     ggml_backend_buffer_type_t buft;
 };
 
 // States of one recurrent layer, in values per sequence.
 struct rs_spec {
-    int32_t n_r, n_s;                    // 0 and 0: the layer has none
+    int32_t n_r, n_s;  // 0 and 0: the layer has none
     ggml_backend_buffer_type_t buft;
 };
 
 struct memory_params {
     int32_t n_seq, n_ctx, n_ctx_seq, n_ubatch;
-    int32_t n_swa;                       // window, 0: none
+    int32_t n_swa;  // window, 0: none
     bool swa_full, track_shift, no_alloc;
     enum ggml_type type_k, type_v;
     int32_t n_cache;
     const struct kv_spec *cache;
     int32_t n_layer, n_rs_seq;
     const struct rs_spec *rs;
-    ggml_backend_buffer_type_t host;     // where the block tables live
+    ggml_backend_buffer_type_t host;  // where the block tables live
 };
 
 // Tensors that live in buffers of several kinds, one context and one buffer per kind.
@@ -37,16 +37,16 @@ struct tensor_home {
         ggml_backend_buffer_type_t buft;
         struct ggml_context *ctx;
         ggml_backend_buffer_t buf;
-        size_t planned;          // no_alloc: bytes that buf would have
+        size_t planned;  // no_alloc: bytes that buf would have
     } part[16];
 };
 
 struct kv {
     struct cells cells;
     int32_t n_cache, n_cell;
-    int32_t window;                      // > 0: blocks out of reach are freed
-    struct ggml_tensor **k, **v, **x;    // [n_cache], [width, n_cell]; NULL where the cache is of the other kind
-    struct ggml_tensor *table;           // [3, n_logical, n_seq] i32: what attention reads
+    int32_t window;                    // > 0: blocks out of reach are freed
+    struct ggml_tensor **k, **v, **x;  // [n_cache], [width, n_cell]; NULL where the cache is of the other kind
+    struct ggml_tensor *table;         // [3, n_logical, n_seq] i32: what attention reads
     struct tensor_home home;
 };
 
@@ -56,18 +56,18 @@ struct rs {
     int32_t n_seq, n_slot, n_hist, n_layer;
     struct rs_state {
         int32_t slot, pos;
-    } *hist;                             // [n_seq][n_hist], slot -1: none
+    } * hist;  // [n_seq][n_hist], slot -1: none
     int32_t *ref, *free, n_free;
-    struct ggml_tensor **r, **s;         // [n_layer] [n_r, n_slot], [n_s, n_slot] f32
+    struct ggml_tensor **r, **s;  // [n_layer] [n_r, n_slot], [n_s, n_slot] f32
     struct tensor_home home;
 };
 
 struct llama_memory_i {
     struct memory_params p;
-    struct kv *full, *swa;               // swa: NULL if windowed layers live in full
+    struct kv *full, *swa;  // swa: NULL if windowed layers live in full
     struct rs *rs;
     struct cell_copies copies;
-    void *staging;                       // for moves on devices without host memory
+    void *staging;  // for moves on devices without host memory
     size_t staging_bytes;
 };
 
@@ -79,10 +79,10 @@ size_t memory_bytes(const struct llama_memory_i *m, ggml_backend_buffer_type_t b
 
 // The rows of one micro-batch as the memory sees them.
 struct place_row {
-    const int32_t *seq;                  // sequences that share the row's cell
+    const int32_t *seq;  // sequences that share the row's cell
     int32_t n_seq, pos;
-    int32_t cell, index;                 // out: in the full cache
-    int32_t cell_swa, index_swa;         // out: in the small cache
+    int32_t cell, index;          // out: in the full cache
+    int32_t cell_swa, index_swa;  // out: in the small cache
 };
 
 bool kv_place_rows(struct kv *kv, struct place_row *rows, int n, struct cell_copies *copies, bool swa);

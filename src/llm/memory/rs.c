@@ -79,9 +79,7 @@ static void zero_slot(struct rs *rs, int32_t slot) {
     }
 }
 
-int32_t rs_pos(const struct rs *rs, int32_t seq) {
-    return rs_hist(rs, seq)->pos;
-}
+int32_t rs_pos(const struct rs *rs, int32_t seq) { return rs_hist(rs, seq)->pos; }
 
 void rs_begin(struct rs *rs, int32_t seq, int32_t n_state, int32_t *src, int32_t *dst) {
     struct rs_state *h = rs_hist(rs, seq);
@@ -121,8 +119,10 @@ void rs_commit(struct rs *rs, int32_t seq, int32_t pos, const int32_t *dst, int3
     if (h->pos < 0) unref(rs, h);  // the zeroed state before the first token is no state to go back to
     const int n_old = rs->n_hist - n_state;
     for (int i = rs->n_hist - 1; i >= 0; i--) {
-        if (i >= n_old) unref(rs, &h[i]);
-        else h[i + n_state] = h[i];
+        if (i >= n_old)
+            unref(rs, &h[i]);
+        else
+            h[i + n_state] = h[i];
     }
     for (int k = 0; k < n_state; k++) h[k] = (struct rs_state){dst[k], pos - k};
 }

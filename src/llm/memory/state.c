@@ -75,13 +75,9 @@ static void put_shape(struct state_out *o, const struct ggml_tensor *t) {
     state_put_i32(o, t ? (int32_t) t->ne[0] : 0);
 }
 
-static uint64_t entry_bits(const struct cell_entry *e) {
-    return (uint64_t) e->hi << 32 | e->lo;
-}
+static uint64_t entry_bits(const struct cell_entry *e) { return (uint64_t) e->hi << 32 | e->lo; }
 
-static bool chosen(int32_t seq, int32_t s) {
-    return seq < 0 || seq == s;
-}
+static bool chosen(int32_t seq, int32_t s) { return seq < 0 || seq == s; }
 
 // Which cells of each block any chosen sequence has. NULL: no memory.
 static uint64_t *used_bits(const struct cells *c, int32_t seq) {
@@ -191,16 +187,14 @@ void memory_write(struct llama_memory_i *m, struct state_out *o, int32_t seq, bo
 
 // ---- reading --------------------------------------------------------------------------------------------------------------
 
-static enum err damaged(void) {
-    return err_set(ERR_FORMAT, "the state is damaged or cut off");
-}
+static enum err damaged(void) { return err_set(ERR_FORMAT, "the state is damaged or cut off"); }
 
 static enum err check_shape(struct state_in *in, const struct ggml_tensor *t, const char *what) {
     const int32_t type = state_take_i32(in), ne = state_take_i32(in);
     if (in->bad) return damaged();
     if (type == (t ? (int32_t) t->type : -1) && ne == (t ? (int32_t) t->ne[0] : 0)) return ERR_OK;
-    return err_set(ERR_INVALID, "the state is of another kind: %s of type %d and %d values, here type %d and %d values", what, type, ne,
-                   t ? (int) t->type : -1, t ? (int) t->ne[0] : 0);
+    return err_set(ERR_INVALID, "the state is of another kind: %s of type %d and %d values, here type %d and %d values",
+                   what, type, ne, t ? (int) t->type : -1, t ? (int) t->ne[0] : 0);
 }
 
 static size_t row_bytes(const struct kv *kv) {
@@ -213,7 +207,7 @@ static size_t row_bytes(const struct kv *kv) {
 // One pass checks (apply false), the next puts things in place; both walk the same bytes.
 struct reading {
     struct llama_memory_i *m;
-    int32_t dest;     // >= 0: the one sequence goes here
+    int32_t dest;  // >= 0: the one sequence goes here
     bool apply;
     int32_t *blocks;  // [n_block of the larger cache] the file's blocks -> ours
     uint8_t *seen;    // [n_seq]
@@ -237,7 +231,8 @@ static void apply_block(struct kv *kv, struct state_in *in, int32_t block, uint6
     for (int l = 0; l < kv->n_cache; l++) {
         struct ggml_tensor *t[3] = {kv->k[l], kv->v[l], kv->x[l]};
         for (int k = 0; k < 3; k++)
-            for (uint64_t b = bits; t[k] && b; b &= b - 1) set_rows(t[k], state_take(in, t[k]->nb[1]), block * CELL_BLOCK + __builtin_ctzll(b), 1);
+            for (uint64_t b = bits; t[k] && b; b &= b - 1)
+                set_rows(t[k], state_take(in, t[k]->nb[1]), block * CELL_BLOCK + __builtin_ctzll(b), 1);
     }
 }
 
@@ -272,13 +267,15 @@ static void apply_entry(struct cells *c, int32_t s, int32_t lb, int32_t block, u
     }
 }
 
-static enum err read_table(const struct reading *r, struct kv *kv, struct state_in *in, int32_t n_block, const int32_t *blocks, uint8_t *seen) {
+static enum err read_table(const struct reading *r, struct kv *kv, struct state_in *in, int32_t n_block,
+                           const int32_t *blocks, uint8_t *seen) {
     struct cells *c = &kv->cells;
     int32_t s = state_take_i32(in);
     const int32_t irregular = state_take_i32(in), n = state_take_i32(in);
     if (in->bad || s < 0 || n < 1) return damaged();
     if (r->dest >= 0) s = r->dest;
-    if (s >= c->n_seq) return err_set(ERR_INVALID, "the state has a sequence %d; this context has ids 0 to %d", s, c->n_seq - 1);
+    if (s >= c->n_seq)
+        return err_set(ERR_INVALID, "the state has a sequence %d; this context has ids 0 to %d", s, c->n_seq - 1);
     if (!r->apply && seen[s]++) return damaged();
     int32_t first = 0, last = -1;
     for (int32_t i = 0; i < n; i++) {
@@ -296,7 +293,8 @@ static enum err read_table(const struct reading *r, struct kv *kv, struct state_
         }
         last = lb;
         if (lb - first >= c->n_logical)
-            return err_set(ERR_INVALID, "the state's sequence %d spans %d blocks of cells; this context has room for %d", s, lb - first + 1, c->n_logical);
+            return err_set(ERR_INVALID, "the state's sequence %d spans %d blocks of cells; this context has room for %d", s,
+                           lb - first + 1, c->n_logical);
         if (r->apply) apply_entry(c, s, lb, blocks[block], bits);
     }
     return ERR_OK;
@@ -308,7 +306,8 @@ static enum err read_kv(const struct reading *r, struct kv *kv, struct state_in 
     if (there != (kv && expected)) return err_set(ERR_INVALID, "the state is of another kind of memory");
     if (!there) return ERR_OK;
     struct cells *c = &kv->cells;
-    if (state_take_i32(in) != kv->n_cache || in->bad) return err_set(ERR_INVALID, "the state is of a model with other layers");
+    if (state_take_i32(in) != kv->n_cache || in->bad)
+        return err_set(ERR_INVALID, "the state is of a model with other layers");
     for (int l = 0; l < kv->n_cache; l++) {
         TRY(check_shape(in, kv->k[l], "keys"));
         TRY(check_shape(in, kv->v[l], "values"));
@@ -317,10 +316,13 @@ static enum err read_kv(const struct reading *r, struct kv *kv, struct state_in 
     const int32_t n_block = state_take_i32(in);
     if (in->bad || n_block < 0) return damaged();
     if (!r->apply && n_block > free_after_drop(c, r->dest))
-        return err_set(ERR_INVALID, "the state needs %d blocks of %d cells; this context has room for %d", n_block, CELL_BLOCK, free_after_drop(c, r->dest));
+        return err_set(ERR_INVALID, "the state needs %d blocks of %d cells; this context has room for %d", n_block,
+                       CELL_BLOCK, free_after_drop(c, r->dest));
     if (r->apply) {
-        if (r->dest < 0) cells_clear(c);
-        else cells_rm(c, r->dest, 0, -1);
+        if (r->dest < 0)
+            cells_clear(c);
+        else
+            cells_rm(c, r->dest, 0, -1);
     }
     memset(r->seen, 0, (size_t) c->n_seq);
     TRY(read_blocks(r, kv, in, n_block, r->blocks));
@@ -337,7 +339,8 @@ static enum err read_rs(const struct reading *r, struct rs *rs, struct state_in 
     if (in->bad) return damaged();
     if (there != (rs != NULL)) return err_set(ERR_INVALID, "the state is of another kind of memory");
     if (!rs) return ERR_OK;
-    if (state_take_i32(in) != rs->n_layer || in->bad) return err_set(ERR_INVALID, "the state is of a model with other layers");
+    if (state_take_i32(in) != rs->n_layer || in->bad)
+        return err_set(ERR_INVALID, "the state is of a model with other layers");
     size_t bytes = 0;
     for (int l = 0; l < rs->n_layer; l++) {
         TRY(check_shape(in, rs->r[l], "convolution states"));
@@ -355,7 +358,8 @@ static enum err read_rs(const struct reading *r, struct rs *rs, struct state_in 
         if (in->bad || s <= last || pos < 0) return damaged();
         last = s;
         if (r->dest >= 0) s = r->dest;
-        if (s >= rs->n_seq) return err_set(ERR_INVALID, "the state has a sequence %d; this context has ids 0 to %d", s, rs->n_seq - 1);
+        if (s >= rs->n_seq)
+            return err_set(ERR_INVALID, "the state has a sequence %d; this context has ids 0 to %d", s, rs->n_seq - 1);
         if (!r->apply) {
             if (!state_take(in, bytes)) return damaged();
             continue;

@@ -16,7 +16,8 @@ static enum err check_kind(const struct llama_model *m, const struct gguf_contex
     if (strcmp(str_key(g, "adapter.type"), "lora") != 0)
         return err_set(ERR_FORMAT, "adapter.type is '%.32s'; lora is known", str_key(g, "adapter.type"));
     if (strcmp(str_key(g, "general.architecture"), m->arch->name) != 0)
-        return err_set(ERR_FORMAT, "the adapter is for architecture '%.32s', the model is %s", str_key(g, "general.architecture"), m->arch->name);
+        return err_set(ERR_FORMAT, "the adapter is for architecture '%.32s', the model is %s",
+                       str_key(g, "general.architecture"), m->arch->name);
     return ERR_OK;
 }
 
@@ -41,22 +42,27 @@ static bool ends_with(const char *s, const char *tail, size_t *stem) {
     return n > k && !strcmp(s + n - k, tail);
 }
 
-static enum err make_pair(struct llama_adapter_lora *a, struct ggml_context *file, struct ggml_tensor *fa, size_t stem, float alpha) {
+static enum err make_pair(struct llama_adapter_lora *a, struct ggml_context *file, struct ggml_tensor *fa, size_t stem,
+                          float alpha) {
     char name[GGML_MAX_NAME + 16];
     snprintf(name, sizeof name, "%.*s.lora_b", (int) stem, fa->name);
     struct ggml_tensor *fb = ggml_get_tensor(file, name), *w = find_weight(a->model, fa->name, stem);
     if (!fb) return err_set(ERR_FORMAT, "the adapter has %s but not %s", fa->name, name);
     if (!w) return err_set(ERR_FORMAT, "the adapter changes %.*s, which the model doesn't have", (int) stem, fa->name);
     const bool embd = w == a->model->w.token_embd.w;  // looked up by row, not multiplied: no place for a pair
-    if (embd && a->model->w.output.w) return err_set(ERR_UNSUPPORTED, "the adapter changes token_embd, which is looked up and not multiplied");
+    if (embd && a->model->w.output.w)
+        return err_set(ERR_UNSUPPORTED, "the adapter changes token_embd, which is looked up and not multiplied");
     if (fa->ne[0] != w->ne[0] || fb->ne[1] != w->ne[1] || fa->ne[1] != fb->ne[0])
-        return err_set(ERR_FORMAT, "adapter tensors for %s: [%lld, %lld] and [%lld, %lld] don't fit the weight's [%lld, %lld]", w->name, (long long) fa->ne[0],
-                       (long long) fa->ne[1], (long long) fb->ne[0], (long long) fb->ne[1], (long long) w->ne[0], (long long) w->ne[1]);
+        return err_set(ERR_FORMAT,
+                       "adapter tensors for %s: [%lld, %lld] and [%lld, %lld] don't fit the weight's [%lld, %lld]", w->name,
+                       (long long) fa->ne[0], (long long) fa->ne[1], (long long) fb->ne[0], (long long) fb->ne[1],
+                       (long long) w->ne[0], (long long) w->ne[1]);
     const ggml_backend_buffer_type_t buft = ggml_backend_buffer_get_type(w->buffer);
     struct ggml_context *ctx = home_ctx(&a->home, buft, (int) (2 * a->lora.n_slots));
     if (!ctx) return err_set(ERR_NOMEM, "no memory for the adapter's tensors");
     struct lora_pair p = {.w = w, .a = ggml_dup_tensor(ctx, fa), .b = ggml_dup_tensor(ctx, fb)};
-    if (!p.a || !p.b || ggml_is_error(p.a) || ggml_is_error(p.b)) return err_set(ERR_NOMEM, "no memory for the adapter's tensors");
+    if (!p.a || !p.b || ggml_is_error(p.a) || ggml_is_error(p.b))
+        return err_set(ERR_NOMEM, "no memory for the adapter's tensors");
     ggml_set_name(p.a, fa->name);
     ggml_set_name(p.b, fb->name);
     const float rank = (float) fb->ne[0];
@@ -81,7 +87,8 @@ static enum err fill_tensors(struct llama_adapter_lora *a, struct ggml_context *
 static enum err read_invocation(struct llama_adapter_lora *a) {
     const int64_t id = gguf_find_key(a->meta, "adapter.alora.invocation_tokens");
     if (id < 0) return ERR_OK;
-    if (gguf_get_kv_type(a->meta, id) != GGUF_TYPE_ARRAY || (gguf_get_arr_type(a->meta, id) != GGUF_TYPE_UINT32 && gguf_get_arr_type(a->meta, id) != GGUF_TYPE_INT32))
+    if (gguf_get_kv_type(a->meta, id) != GGUF_TYPE_ARRAY ||
+        (gguf_get_arr_type(a->meta, id) != GGUF_TYPE_UINT32 && gguf_get_arr_type(a->meta, id) != GGUF_TYPE_INT32))
         return err_set(ERR_FORMAT, "key adapter.alora.invocation_tokens is no array of 32-bit integers");
     const size_t n = gguf_get_arr_n(a->meta, id);
     a->invocation = malloc((n + 1) * sizeof *a->invocation);
@@ -108,8 +115,10 @@ static enum err fill(struct llama_adapter_lora *a, struct ggml_context *file) {
         struct ggml_tensor *t = ggml_get_tensor(file, gguf_get_tensor_name(a->meta, i));
         size_t stem;
         if (!t) return err_set(ERR_FORMAT, "tensor %s of the adapter can't be read", gguf_get_tensor_name(a->meta, i));
-        if (ends_with(t->name, ".lora_a", &stem)) TRY(make_pair(a, file, t, stem, alpha));
-        else if (!ends_with(t->name, ".lora_b", &stem)) return err_set(ERR_FORMAT, "tensor %s of the adapter is no lora_a and no lora_b", t->name);
+        if (ends_with(t->name, ".lora_a", &stem))
+            TRY(make_pair(a, file, t, stem, alpha));
+        else if (!ends_with(t->name, ".lora_b", &stem))
+            return err_set(ERR_FORMAT, "tensor %s of the adapter is no lora_a and no lora_b", t->name);
     }
     TRY(home_alloc(&a->home, "the adapter", false));
     return fill_tensors(a, file);
@@ -165,9 +174,7 @@ void llama_adapter_lora_free(struct llama_adapter_lora *a) {
     free(a);
 }
 
-int32_t llama_adapter_meta_count(const struct llama_adapter_lora *adapter) {
-    return (int32_t) gguf_get_n_kv(adapter->meta);
-}
+int32_t llama_adapter_meta_count(const struct llama_adapter_lora *adapter) { return (int32_t) gguf_get_n_kv(adapter->meta); }
 
 int32_t llama_adapter_meta_val_str(const struct llama_adapter_lora *adapter, const char *key, char *buf, size_t buf_size) {
     return meta_value_str(adapter->meta, gguf_find_key(adapter->meta, key), buf, buf_size);
@@ -177,7 +184,8 @@ int32_t llama_adapter_meta_key_by_index(const struct llama_adapter_lora *adapter
     return meta_key_str(adapter->meta, i, buf, buf_size);
 }
 
-int32_t llama_adapter_meta_val_str_by_index(const struct llama_adapter_lora *adapter, int32_t i, char *buf, size_t buf_size) {
+int32_t llama_adapter_meta_val_str_by_index(const struct llama_adapter_lora *adapter, int32_t i, char *buf,
+                                            size_t buf_size) {
     return meta_value_str(adapter->meta, i, buf, buf_size);
 }
 

@@ -16,8 +16,8 @@ struct loader {
     bool mmap, mlock, direct;
     bool lock_warned;
     uint64_t done;
-    char *staging;                 // aligned for direct reading, STAGING_BYTES
-    int *direct_fd;                // per source, -1: not open
+    char *staging;   // aligned for direct reading, STAGING_BYTES
+    int *direct_fd;  // per source, -1: not open
 };
 
 static bool report(struct loader *l) {
@@ -27,9 +27,7 @@ static bool report(struct loader *l) {
     return p->progress_callback(f < 1.0f ? f : 1.0f, p->progress_callback_user_data);
 }
 
-static enum err cancelled(void) {
-    return err_set(ERR_ABORTED, "loading was cancelled by the progress callback");
-}
+static enum err cancelled(void) { return err_set(ERR_ABORTED, "loading was cancelled by the progress callback"); }
 
 static void lock_pages(struct loader *l, const void *p, size_t n) {
     if (!l->mlock || !n || mlock(p, n) == 0 || l->lock_warned) return;
@@ -95,9 +93,11 @@ static enum err map_run(struct loader *l, struct span *s, int n) {
     char *base = (char *) (uintptr_t) map->map.data;
     ggml_backend_buffer_t buf = s[0].buft == ggml_backend_cpu_buffer_type()
                                     ? ggml_backend_cpu_buffer_from_ptr(base, (size_t) (end - first))
-                                    : ggml_backend_dev_buffer_from_host_ptr(ggml_backend_buft_get_device(s[0].buft), base, (size_t) (end - first), largest);
-    if (!buf) return err_set(ERR_NOMEM, "the mapped weights (%llu bytes) can't be given to %s", (unsigned long long) (end - first),
-                             ggml_backend_buft_name(s[0].buft));
+                                    : ggml_backend_dev_buffer_from_host_ptr(ggml_backend_buft_get_device(s[0].buft), base,
+                                                                            (size_t) (end - first), largest);
+    if (!buf)
+        return err_set(ERR_NOMEM, "the mapped weights (%llu bytes) can't be given to %s", (unsigned long long) (end - first),
+                       ggml_backend_buft_name(s[0].buft));
     map->buf = buf;
     TRY(keep_buffer(m, buf));
     char *at = ggml_backend_buffer_get_base(buf);
@@ -116,12 +116,11 @@ static bool mappable(const struct llama_model *m, const struct model_tensor *t) 
 
 static bool wants_mmap(const struct llama_model *m) {
     const enum llama_load_mode mode = m->params.load_mode;
-    return (mode == LLAMA_LOAD_MODE_AUTO || mode == LLAMA_LOAD_MODE_MMAP || mode == LLAMA_LOAD_MODE_MMAP_MLOCK) && m->n_sources > 0;
+    return (mode == LLAMA_LOAD_MODE_AUTO || mode == LLAMA_LOAD_MODE_MMAP || mode == LLAMA_LOAD_MODE_MMAP_MLOCK) &&
+           m->n_sources > 0;
 }
 
-bool data_is_mapped(const struct llama_model *m, const struct model_tensor *t) {
-    return wants_mmap(m) && mappable(m, t);
-}
+bool data_is_mapped(const struct llama_model *m, const struct model_tensor *t) { return wants_mmap(m) && mappable(m, t); }
 
 static enum err map_weights(struct loader *l) {
     struct llama_model *m = l->m;
@@ -136,7 +135,8 @@ static enum err map_weights(struct loader *l) {
     enum err e = ERR_OK;
     for (int i = 0; i < n && e == ERR_OK;) {
         int j = i + 1;
-        while (j < n && s[j].t->source == s[i].t->source && s[j].buft == s[i].buft && s[j].at >= s[j - 1].at + ggml_nbytes(s[j - 1].t->t) &&
+        while (j < n && s[j].t->source == s[i].t->source && s[j].buft == s[i].buft &&
+               s[j].at >= s[j - 1].at + ggml_nbytes(s[j - 1].t->t) &&
                s[j].at - (s[j - 1].at + ggml_nbytes(s[j - 1].t->t)) < 65536)
             j++;
         e = map_run(l, s + i, j - i);
@@ -206,9 +206,11 @@ static enum err make_buffers(struct loader *l) {
         } else {
             buf = ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft);
             if (!buf)
-                return err_set(ERR_NOMEM, "no room for the weights: %zu bytes are needed in %s; fewer layers on it (-ngl) need less",
+                return err_set(ERR_NOMEM,
+                               "no room for the weights: %zu bytes are needed in %s; fewer layers on it (-ngl) need less",
                                ggml_backend_alloc_ctx_tensors_from_buft_size(ctx, buft), ggml_backend_buft_name(buft));
-            if (ggml_backend_buffer_is_host(buf)) lock_pages(l, ggml_backend_buffer_get_base(buf), ggml_backend_buffer_get_size(buf));
+            if (ggml_backend_buffer_is_host(buf))
+                lock_pages(l, ggml_backend_buffer_get_base(buf), ggml_backend_buffer_get_size(buf));
         }
         TRY(keep_buffer(m, buf));
     }

@@ -11,7 +11,9 @@ enum llama_rope_type llama_model_rope_type(const struct llama_model *m) { return
 int32_t llama_model_n_ctx_train(const struct llama_model *m) { return m->hp.n_ctx_train; }
 int32_t llama_model_n_embd(const struct llama_model *m) { return m->hp.n_embd; }
 int32_t llama_model_n_embd_inp(const struct llama_model *m) { return m->hp.n_embd_inp; }
-int32_t llama_model_n_embd_out(const struct llama_model *m) { return m->hp.n_embd_out > 0 ? m->hp.n_embd_out : m->hp.n_embd; }
+int32_t llama_model_n_embd_out(const struct llama_model *m) {
+    return m->hp.n_embd_out > 0 ? m->hp.n_embd_out : m->hp.n_embd;
+}
 int32_t llama_model_n_layer(const struct llama_model *m) { return m->hp.n_block - m->hp.n_nextn; }
 int32_t llama_model_n_layer_nextn(const struct llama_model *m) { return m->hp.n_nextn; }
 int32_t llama_model_n_head(const struct llama_model *m) { return m->hp.n_head[0]; }
@@ -46,14 +48,17 @@ const char *llama_model_cls_label(const struct llama_model *m, uint32_t i) {
     char key[128];
     snprintf(key, sizeof key, "%s.classifier.output_labels", m->arch->name);
     const int64_t id = gguf_find_key(m->meta, key);
-    if (id < 0 || gguf_get_kv_type(m->meta, id) != GGUF_TYPE_ARRAY || gguf_get_arr_type(m->meta, id) != GGUF_TYPE_STRING) return NULL;
+    if (id < 0 || gguf_get_kv_type(m->meta, id) != GGUF_TYPE_ARRAY || gguf_get_arr_type(m->meta, id) != GGUF_TYPE_STRING)
+        return NULL;
     return i < gguf_get_arr_n(m->meta, id) ? gguf_get_arr_str(m->meta, id, i) : NULL;
 }
 
 const char *llama_model_chat_template(const struct llama_model *m, const char *name) {
     char key[256];
-    if (name && *name) snprintf(key, sizeof key, "tokenizer.chat_template.%s", name);
-    else snprintf(key, sizeof key, "tokenizer.chat_template");
+    if (name && *name)
+        snprintf(key, sizeof key, "tokenizer.chat_template.%s", name);
+    else
+        snprintf(key, sizeof key, "tokenizer.chat_template");
     const int64_t id = gguf_find_key(m->meta, key);
     return id >= 0 && gguf_get_kv_type(m->meta, id) == GGUF_TYPE_STRING ? gguf_get_val_str(m->meta, id) : NULL;
 }
@@ -137,16 +142,19 @@ int32_t meta_key_str(const struct gguf_context *g, int64_t id, char *buf, size_t
     return give(buf, buf_size, gguf_get_key(g, id));
 }
 
-int32_t llama_model_meta_key_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) { return meta_key_str(m->meta, i, buf, buf_size); }
+int32_t llama_model_meta_key_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) {
+    return meta_key_str(m->meta, i, buf, buf_size);
+}
 
 int32_t llama_model_meta_val_str_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) {
     return meta_value_str(m->meta, i, buf, buf_size);
 }
 
 static const char *const meta_keys[] = {
-    "general.sampling.sequence", "general.sampling.top_k", "general.sampling.top_p", "general.sampling.min_p", "general.sampling.xtc_probability",
-    "general.sampling.xtc_threshold", "general.sampling.temp", "general.sampling.penalty_last_n", "general.sampling.penalty_repeat",
-    "general.sampling.mirostat", "general.sampling.mirostat_tau", "general.sampling.mirostat_eta",
+    "general.sampling.sequence", "general.sampling.top_k",           "general.sampling.top_p",
+    "general.sampling.min_p",    "general.sampling.xtc_probability", "general.sampling.xtc_threshold",
+    "general.sampling.temp",     "general.sampling.penalty_last_n",  "general.sampling.penalty_repeat",
+    "general.sampling.mirostat", "general.sampling.mirostat_tau",    "general.sampling.mirostat_eta",
 };
 
 const char *llama_model_meta_key_str(enum llama_model_meta_key key) {
@@ -157,8 +165,11 @@ int32_t llama_model_desc(const struct llama_model *m, char *buf, size_t buf_size
     const double n = (double) m->n_params;
     char label[64] = "";
     const int64_t id = gguf_find_key(m->meta, "general.size_label");
-    if (id >= 0 && gguf_get_kv_type(m->meta, id) == GGUF_TYPE_STRING) snprintf(label, sizeof label, "%s", gguf_get_val_str(m->meta, id));
-    else if (n >= 1e9) snprintf(label, sizeof label, "%.1fB", n / 1e9);
-    else snprintf(label, sizeof label, "%.1fM", n / 1e6);
+    if (id >= 0 && gguf_get_kv_type(m->meta, id) == GGUF_TYPE_STRING)
+        snprintf(label, sizeof label, "%s", gguf_get_val_str(m->meta, id));
+    else if (n >= 1e9)
+        snprintf(label, sizeof label, "%.1fB", n / 1e9);
+    else
+        snprintf(label, sizeof label, "%.1fM", n / 1e6);
     return snprintf(buf, buf_size, "%s %s %s", m->arch->name, label, llama_ftype_name(m->ftype));
 }

@@ -58,8 +58,10 @@ static enum err check_shard(const struct source *s, int no, int count, const cha
     (void) meta_get_int(s->gguf, "split.no", &have_no);
     (void) meta_get_int(s->gguf, "split.count", &have_count);
     if (have_count != count || have_no != no)
-        return err_set(ERR_FORMAT, "%s should be shard %d of %d, but says that it is shard %lld of %lld: the files have been renamed or mixed up",
-                       path, no + 1, count, (long long) have_no + 1, (long long) have_count);
+        return err_set(
+            ERR_FORMAT,
+            "%s should be shard %d of %d, but says that it is shard %lld of %lld: the files have been renamed or mixed up",
+            path, no + 1, count, (long long) have_no + 1, (long long) have_count);
     return ERR_OK;
 }
 
@@ -82,16 +84,23 @@ enum err sources_open(struct llama_model *m, const char *path) {
     if (count <= 1) return ERR_OK;
     if (count > 65535) return err_set(ERR_FORMAT, "%s says that the model has %lld shards", path, (long long) count);
     if (is_joined(&m->sources[0]))
-        return err_set(ERR_FORMAT, "%s holds several shards joined end to end; keep them as separate files, or join them with `lamina merge`", path);
+        return err_set(
+            ERR_FORMAT,
+            "%s holds several shards joined end to end; keep them as separate files, or join them with `lamina merge`",
+            path);
     if (no != 0)
-        return err_set(ERR_FORMAT, "%s is shard %lld of %lld, not the first; open the first one", path, (long long) no + 1, (long long) count);
+        return err_set(ERR_FORMAT, "%s is shard %lld of %lld, not the first; open the first one", path, (long long) no + 1,
+                       (long long) count);
     char prefix[4096], name[4096];
     if (llama_split_prefix(prefix, sizeof prefix, path, 0, (int32_t) count) <= 0)
-        return err_set(ERR_FORMAT, "%s is the first of %lld shards, but its name doesn't end in -00001-of-%05lld.gguf, so the others can't be found", path,
-                       (long long) count, (long long) count);
+        return err_set(ERR_FORMAT,
+                       "%s is the first of %lld shards, but its name doesn't end in -00001-of-%05lld.gguf, so the others "
+                       "can't be found",
+                       path, (long long) count, (long long) count);
     for (int i = 1; i < count; i++) {
         llama_split_path(name, sizeof name, prefix, i, (int32_t) count);
-        if (access(name, R_OK) != 0) return err_set(ERR_IO, "shard %d of %lld is missing at %s", i + 1, (long long) count, name);
+        if (access(name, R_OK) != 0)
+            return err_set(ERR_IO, "shard %d of %lld is missing at %s", i + 1, (long long) count, name);
         TRY(open_one(m, name));
         TRY(check_shard(&m->sources[i], i, (int) count, name));
     }
@@ -106,7 +115,8 @@ enum err sources_open_list(struct llama_model *m, const char *const *paths, size
     }
     int64_t count = 0;
     (void) meta_get_int(m->sources[0].gguf, "split.count", &count);
-    if (count > 1 && (size_t) count != n) return err_set(ERR_FORMAT, "%s is one of %lld shards; %zu are given", paths[0], (long long) count, n);
+    if (count > 1 && (size_t) count != n)
+        return err_set(ERR_FORMAT, "%s is one of %lld shards; %zu are given", paths[0], (long long) count, n);
     return ERR_OK;
 }
 
@@ -139,12 +149,14 @@ enum err sources_index(struct llama_model *m) {
             bool found;
             int64_t *v = map_add(&m->index, name, strlen(name), (int64_t) s << 32 | i, &found);
             if (!v) return err_set(ERR_NOMEM, "no memory for the index of %lld tensors", (long long) gguf_get_n_tensors(g));
-            if (found) return err_set(ERR_FORMAT, "tensor %s is in shard %d and in shard %d", name, (int) (*v >> 32) + 1, s + 1);
+            if (found)
+                return err_set(ERR_FORMAT, "tensor %s is in shard %d and in shard %d", name, (int) (*v >> 32) + 1, s + 1);
             total++;
         }
     }
     if (m->n_sources > 1 && meta_get_int(m->sources[0].gguf, "split.tensors.count", &want) && want != total)
-        return err_set(ERR_FORMAT, "the shards hold %lld tensors; the first one says %lld", (long long) total, (long long) want);
+        return err_set(ERR_FORMAT, "the shards hold %lld tensors; the first one says %lld", (long long) total,
+                       (long long) want);
     return ERR_OK;
 }
 
@@ -164,9 +176,12 @@ static void override_key(struct gguf_context *g, const struct llama_model_kv_ove
         case LLAMA_KV_OVERRIDE_TYPE_INT: {
             // keep the file's own integer type where the value fits it
             const int64_t id = gguf_find_key(g, o->key);
-            if (id >= 0 && gguf_get_kv_type(g, id) == GGUF_TYPE_FLOAT32) gguf_set_val_f32(g, o->key, (float) o->val_i64);
-            else if (o->val_i64 >= 0 && o->val_i64 <= UINT32_MAX) gguf_set_val_u32(g, o->key, (uint32_t) o->val_i64);
-            else gguf_set_val_i64(g, o->key, o->val_i64);
+            if (id >= 0 && gguf_get_kv_type(g, id) == GGUF_TYPE_FLOAT32)
+                gguf_set_val_f32(g, o->key, (float) o->val_i64);
+            else if (o->val_i64 >= 0 && o->val_i64 <= UINT32_MAX)
+                gguf_set_val_u32(g, o->key, (uint32_t) o->val_i64);
+            else
+                gguf_set_val_i64(g, o->key, o->val_i64);
             break;
         }
         case LLAMA_KV_OVERRIDE_TYPE_FLOAT: gguf_set_val_f32(g, o->key, (float) o->val_f64); break;

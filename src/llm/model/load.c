@@ -10,7 +10,8 @@
 static enum err find_arch(struct llama_model *m) {
     const int64_t id = gguf_find_key(m->meta, "general.architecture");
     if (id < 0) return err_set(ERR_FORMAT, "key general.architecture is missing: this file is no language model");
-    if (gguf_get_kv_type(m->meta, id) != GGUF_TYPE_STRING) return err_set(ERR_FORMAT, "key general.architecture is not a string");
+    if (gguf_get_kv_type(m->meta, id) != GGUF_TYPE_STRING)
+        return err_set(ERR_FORMAT, "key general.architecture is not a string");
     const char *name = gguf_get_val_str(m->meta, id);
     m->arch = arch_by_name(name);
     if (m->arch) return ERR_OK;
@@ -25,8 +26,10 @@ static bool has_tensor(const struct model_build *b, const char *name) {
 
 static void guess_ftype(struct llama_model *m) {
     int64_t v;
-    if (meta_get_int(m->meta, "general.file_type", &v) && v >= 0 && v < LLAMA_FTYPE_GUESSED) m->ftype = (enum llama_ftype) v;
-    else m->ftype = LLAMA_FTYPE_GUESSED;
+    if (meta_get_int(m->meta, "general.file_type", &v) && v >= 0 && v < LLAMA_FTYPE_GUESSED)
+        m->ftype = (enum llama_ftype) v;
+    else
+        m->ftype = LLAMA_FTYPE_GUESSED;
 }
 
 // As many tokens as the vocabulary has, from the header alone.
@@ -57,7 +60,8 @@ static enum err load(struct llama_model *m, const struct gguf_context *user, lla
 }
 
 // `open` is done; on failure everything goes.
-static struct llama_model *finish(struct llama_model *m, enum err opened, const struct gguf_context *user, llama_model_set_tensor_data_t set, void *ud) {
+static struct llama_model *finish(struct llama_model *m, enum err opened, const struct gguf_context *user,
+                                  llama_model_set_tensor_data_t set, void *ud) {
     if (opened != ERR_OK || load(m, user, set, ud) != ERR_OK) {
         llama_model_free(m);
         return NULL;
@@ -81,7 +85,8 @@ static struct llama_model *begin(struct llama_model_params params) {
 struct llama_model *llama_model_load_from_file(const char *path_model, struct llama_model_params params) {
     struct llama_model *m = begin(params);
     if (!m) return NULL;
-    return finish(m, path_model ? sources_open(m, path_model) : err_set(ERR_INVALID, "the model's path is NULL"), NULL, NULL, NULL);
+    return finish(m, path_model ? sources_open(m, path_model) : err_set(ERR_INVALID, "the model's path is NULL"), NULL, NULL,
+                  NULL);
 }
 
 struct llama_model *llama_model_load_from_splits(const char **paths, size_t n_paths, struct llama_model_params params) {
@@ -96,8 +101,8 @@ struct llama_model *llama_model_load_from_file_ptr(FILE *file, struct llama_mode
     return finish(m, sources_open_stream(m, file), NULL, NULL, NULL);
 }
 
-struct llama_model *llama_model_init_from_user(struct gguf_context *metadata, llama_model_set_tensor_data_t set_tensor_data, void *set_tensor_data_ud,
-                                               struct llama_model_params params) {
+struct llama_model *llama_model_init_from_user(struct gguf_context *metadata, llama_model_set_tensor_data_t set_tensor_data,
+                                               void *set_tensor_data_ud, struct llama_model_params params) {
     struct llama_model *m = begin(params);
     if (!m) return NULL;
     const enum err e = metadata ? ERR_OK : err_set(ERR_INVALID, "the metadata is NULL");
@@ -130,6 +135,4 @@ struct llama_model *llama_load_model_from_file(const char *path_model, struct ll
     return llama_model_load_from_file(path_model, params);
 }
 
-void llama_free_model(struct llama_model *model) {
-    llama_model_free(model);
-}
+void llama_free_model(struct llama_model *model) { llama_model_free(model); }

@@ -13,19 +13,19 @@ struct source {
     struct file file;
     bool open;
     struct gguf_context *gguf;
-    uint64_t base;            // where the GGUF begins in the file
+    uint64_t base;  // where the GGUF begins in the file
 };
 
 // One tensor of the model and where its bytes are.
 struct model_tensor {
     struct ggml_tensor *t;
-    int source;               // -1: the user supplies it
-    int64_t id;               // in the source's gguf
+    int source;  // -1: the user supplies it
+    int64_t id;  // in the source's gguf
     ggml_backend_buffer_type_t buft;
     enum role role;
     enum slot slot;
-    int layer;                // -1: global
-    bool copy;                // a second copy of another entry's bytes (tied output on another device)
+    int layer;  // -1: global
+    bool copy;  // a second copy of another entry's bytes (tied output on another device)
 };
 
 struct model_map {
@@ -37,31 +37,31 @@ struct llama_model {
     const struct arch *arch;
     struct hparams hp;
     struct llama_model_params params;
-    struct gguf_context *meta;     // keys, with overrides
+    struct gguf_context *meta;  // keys, with overrides
     struct llama_vocab *vocab;
     struct globals w;
     struct layer *layers, *enc_layers;
     int n_layers_alloc;
     struct source *sources;
     int n_sources;
-    struct map index;              // tensor name -> source << 32 | id
+    struct map index;  // tensor name -> source << 32 | id
     struct model_tensor *tensors;
     int n_tensors, cap_tensors;
-    struct tensor_home home;       // contexts of the tensors by kind of buffer
-    ggml_backend_buffer_t *bufs;   // all buffers, mapped ones included
+    struct tensor_home home;      // contexts of the tensors by kind of buffer
+    ggml_backend_buffer_t *bufs;  // all buffers, mapped ones included
     int n_bufs;
     struct model_map *maps;
     int n_maps;
-    ggml_backend_dev_t dev[MODEL_MAX_DEVICES];   // devices besides the CPU that take part
+    ggml_backend_dev_t dev[MODEL_MAX_DEVICES];  // devices besides the CPU that take part
     int n_dev;
     ggml_backend_dev_t cpu;
     ggml_backend_dev_t layer_dev[MAX_LAYERS], output_dev;
     uint64_t n_params, n_bytes;
     enum llama_ftype ftype;
     int64_t t_load_us, t_start_us;
-    struct llama_adapter_lora **adapters;        // freed with the model unless freed before
+    struct llama_adapter_lora **adapters;  // freed with the model unless freed before
     int n_adapters;
-    bool plan_only;                // no vocabulary either: for plans from the header alone
+    bool plan_only;  // no vocabulary either: for plans from the header alone
 };
 
 // load.c
@@ -81,8 +81,8 @@ int32_t meta_value_str(const struct gguf_context *g, int64_t id, char *buf, size
 // place.c
 MUST_USE enum err place_devices(struct llama_model *m);
 void place_layers(struct llama_model *m);
-ggml_backend_buffer_type_t place_tensor(struct llama_model *m, const char *name, int layer, enum role role, enum ggml_type type, int n_dims,
-                                        const int64_t *ne);
+ggml_backend_buffer_type_t place_tensor(struct llama_model *m, const char *name, int layer, enum role role,
+                                        enum ggml_type type, int n_dims, const int64_t *ne);
 // tensors.c
 MUST_USE enum err tensors_make(struct llama_model *m, const struct gguf_context *user);
 // data.c

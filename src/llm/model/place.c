@@ -18,7 +18,8 @@ enum err place_devices(struct llama_model *m) {
     if (p->devices) {
         for (int i = 0; p->devices[i]; i++) {
             if (p->devices[i] == m->cpu) continue;
-            if (m->n_dev == MODEL_MAX_DEVICES) return err_set(ERR_INVALID, "more than %d devices are given", MODEL_MAX_DEVICES);
+            if (m->n_dev == MODEL_MAX_DEVICES)
+                return err_set(ERR_INVALID, "more than %d devices are given", MODEL_MAX_DEVICES);
             m->dev[m->n_dev++] = p->devices[i];
         }
     } else {
@@ -54,7 +55,8 @@ void place_layers(struct llama_model *m) {
         if (!(share[d] >= 0)) share[d] = 0;
         sum += share[d];
     }
-    for (int d = 0; d < m->n_dev; d++) share[d] = (sum > 0 ? share[d] / sum : 1.0f / (float) m->n_dev) + (d ? share[d - 1] : 0);
+    for (int d = 0; d < m->n_dev; d++)
+        share[d] = (sum > 0 ? share[d] / sum : 1.0f / (float) m->n_dev) + (d ? share[d - 1] : 0);
     const int first = n_all - n;
     for (int il = 0; il < n_all; il++) {
         ggml_backend_dev_t dev = m->cpu;
@@ -64,8 +66,10 @@ void place_layers(struct llama_model *m) {
             while (d < m->n_dev - 1 && at >= share[d]) d++;
             dev = m->dev[d];
         }
-        if (il < n_layer) m->layer_dev[il] = dev;
-        else m->output_dev = dev;
+        if (il < n_layer)
+            m->layer_dev[il] = dev;
+        else
+            m->output_dev = dev;
     }
     for (int il = n_layer; il < MAX_LAYERS; il++) m->layer_dev[il] = n_layer ? m->layer_dev[n_layer - 1] : m->cpu;
 }
@@ -87,7 +91,8 @@ static bool matches(const char *pattern, const char *name) {
 
 // Would the device run the operation that reads this weight?
 static bool can_use(ggml_backend_dev_t dev, enum role role, enum ggml_type type, int n_dims, const int64_t *ne) {
-    struct ggml_context *ctx = ggml_init((struct ggml_init_params){.mem_size = 8 * ggml_tensor_overhead(), .no_alloc = true});
+    struct ggml_context *ctx =
+        ggml_init((struct ggml_init_params){.mem_size = 8 * ggml_tensor_overhead(), .no_alloc = true});
     if (!ctx) return false;
     struct ggml_tensor *w = ggml_new_tensor(ctx, type, n_dims, ne), *op;
     if (n_dims == 1 || role == ROLE_NORM) {
@@ -95,7 +100,8 @@ static bool can_use(ggml_backend_dev_t dev, enum role role, enum ggml_type type,
     } else if (role == ROLE_EMBD || role == ROLE_EMBD_OTHER) {
         op = ggml_get_rows(ctx, w, ggml_new_tensor_1d(ctx, GGML_TYPE_I32, 512));
     } else if (role == ROLE_FFN_GATE_EXPS || role == ROLE_FFN_UP_EXPS || role == ROLE_FFN_DOWN_EXPS) {
-        op = ggml_mul_mat_id(ctx, w, ggml_new_tensor_3d(ctx, GGML_TYPE_F32, ne[0], 1, 512), ggml_new_tensor_2d(ctx, GGML_TYPE_I32, 1, 512));
+        op = ggml_mul_mat_id(ctx, w, ggml_new_tensor_3d(ctx, GGML_TYPE_F32, ne[0], 1, 512),
+                             ggml_new_tensor_2d(ctx, GGML_TYPE_I32, 1, 512));
     } else {
         op = ggml_mul_mat(ctx, w, ggml_new_tensor_4d(ctx, GGML_TYPE_F32, ne[0], 512, n_dims > 2 ? ne[2] : 1, 1));
     }
@@ -104,13 +110,15 @@ static bool can_use(ggml_backend_dev_t dev, enum role role, enum ggml_type type,
     return ok;
 }
 
-ggml_backend_buffer_type_t place_tensor(struct llama_model *m, const char *name, int layer, enum role role, enum ggml_type type, int n_dims,
-                                        const int64_t *ne) {
+ggml_backend_buffer_type_t place_tensor(struct llama_model *m, const char *name, int layer, enum role role,
+                                        enum ggml_type type, int n_dims, const int64_t *ne) {
     const struct llama_model_tensor_buft_override *o = m->params.tensor_buft_overrides;
     for (int i = 0; o && o[i].pattern; i++)
         if (matches(o[i].pattern, name)) return o[i].buft;
     // rows of the embedding are few and looked up on the host; everything else follows its layer
-    ggml_backend_dev_t dev = layer >= 0 ? m->layer_dev[layer] : role == ROLE_EMBD || role == ROLE_EMBD_OTHER ? m->cpu : m->output_dev;
+    ggml_backend_dev_t dev = layer >= 0                                     ? m->layer_dev[layer]
+                             : role == ROLE_EMBD || role == ROLE_EMBD_OTHER ? m->cpu
+                                                                            : m->output_dev;
     if (dev != m->cpu && can_use(dev, role, type, n_dims, ne)) return ggml_backend_dev_buffer_type(dev);
     return ggml_backend_dev_buffer_type(m->cpu);
 }

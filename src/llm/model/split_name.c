@@ -9,7 +9,8 @@ int32_t llama_split_path(char *split_path, size_t maxlen, const char *path_prefi
     return n >= 0 && (size_t) n < maxlen ? n : 0;
 }
 
-int32_t llama_split_prefix(char *split_prefix, size_t maxlen, const char *split_path, int32_t split_no, int32_t split_count) {
+int32_t llama_split_prefix(char *split_prefix, size_t maxlen, const char *split_path, int32_t split_no,
+                           int32_t split_count) {
     char suffix[64];
     snprintf(suffix, sizeof suffix, "-%05d-of-%05d.gguf", split_no + 1, split_count);
     const size_t n = strlen(split_path), k = strlen(suffix);

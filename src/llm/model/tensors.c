@@ -8,9 +8,9 @@
 
 struct maker {
     struct llama_model *m;
-    const struct gguf_context *user;   // init_from_user: the infos are there
-    int n_max;                         // tensors at most
-    uint8_t *used;                     // per tensor of all sources
+    const struct gguf_context *user;  // init_from_user: the infos are there
+    int n_max;                        // tensors at most
+    uint8_t *used;                    // per tensor of all sources
     int64_t n_used;
 };
 
@@ -68,9 +68,10 @@ static bool same_shape(const int64_t *want, const int64_t *have) {
 static enum err shape_error(const char *name, const int64_t *want, const int64_t *have) {
     char w[96] = "";
     int n = 0;
-    for (int i = 0; i < 4; i++) n += snprintf(w + n, sizeof w - (size_t) n, want[i] == -1 ? "%sany" : "%s%lld", i ? ", " : "", (long long) want[i]);
-    return err_set(ERR_FORMAT, "tensor %s has the shape [%lld, %lld, %lld, %lld]; the model's keys call for [%s]", name, (long long) have[0],
-                   (long long) have[1], (long long) have[2], (long long) have[3], w);
+    for (int i = 0; i < 4; i++)
+        n += snprintf(w + n, sizeof w - (size_t) n, want[i] == -1 ? "%sany" : "%s%lld", i ? ", " : "", (long long) want[i]);
+    return err_set(ERR_FORMAT, "tensor %s has the shape [%lld, %lld, %lld, %lld]; the model's keys call for [%s]", name,
+                   (long long) have[0], (long long) have[1], (long long) have[2], (long long) have[3], w);
 }
 
 static struct model_tensor *new_entry(struct llama_model *m) {
@@ -84,8 +85,8 @@ static struct model_tensor *new_entry(struct llama_model *m) {
     return &m->tensors[m->n_tensors++];
 }
 
-static enum err make(struct maker *k, const char *name, const struct found *f, const int64_t *want, int n_want, const struct arch_tensor *row, int layer,
-                     ggml_backend_buffer_type_t buft, struct ggml_tensor **out) {
+static enum err make(struct maker *k, const char *name, const struct found *f, const int64_t *want, int n_want,
+                     const struct arch_tensor *row, int layer, ggml_backend_buffer_type_t buft, struct ggml_tensor **out) {
     struct llama_model *m = k->m;
     const int64_t *have = gguf_get_tensor_ne(f->g, f->id);
     const enum ggml_type type = gguf_get_tensor_type(f->g, f->id);
@@ -107,7 +108,8 @@ static enum err make(struct maker *k, const char *name, const struct found *f, c
     ggml_set_name(t, name);
     struct model_tensor *e = new_entry(m);
     if (!e) return err_set(ERR_NOMEM, "no memory for the list of tensors");
-    *e = (struct model_tensor){.t = t, .source = f->source, .id = f->id, .buft = buft, .role = role, .slot = row->slot, .layer = layer};
+    *e = (struct model_tensor){
+        .t = t, .source = f->source, .id = f->id, .buft = buft, .role = role, .slot = row->slot, .layer = layer};
     m->n_params += (uint64_t) ggml_nelements(t);
     m->n_bytes += ggml_nbytes(t);
     k->n_used++;
@@ -116,8 +118,8 @@ static enum err make(struct maker *k, const char *name, const struct found *f, c
 }
 
 // One part (weight, bias, scale) of a row in a layer.
-static enum err part(struct maker *k, const struct arch_tensor *row, const char *stem, const char *suffix, const int64_t *want, int n, bool required, int layer,
-                     struct ggml_tensor **out) {
+static enum err part(struct maker *k, const struct arch_tensor *row, const char *stem, const char *suffix,
+                     const int64_t *want, int n, bool required, int layer, struct ggml_tensor **out) {
     char name[GGML_MAX_NAME + 64];
     const int len = snprintf(name, sizeof name, "%s%s", stem, suffix);
     struct found f;
@@ -129,7 +131,8 @@ static enum err part(struct maker *k, const struct arch_tensor *row, const char 
     return make(k, name, &f, want, n, row, layer, NULL, out);
 }
 
-static enum err load_row(struct maker *k, const struct arch_tensor *row, struct weight *w, const struct weight *unless, int layer) {
+static enum err load_row(struct maker *k, const struct arch_tensor *row, struct weight *w, const struct weight *unless,
+                         int layer) {
     const struct hparams *hp = &k->m->hp;
     if (row->when) {
         double v;
@@ -139,8 +142,10 @@ static enum err load_row(struct maker *k, const struct arch_tensor *row, struct 
     char stem[96];
     const char *base = row->name ? row->name : slot_info(row->slot)->name;
     const char *prefix = row->flags & T_ENC ? "enc.blk" : row->flags & T_DEC ? "dec.blk" : "blk";
-    if (layer >= 0) snprintf(stem, sizeof stem, "%s.%d.%s", prefix, layer, base);
-    else snprintf(stem, sizeof stem, "%s", base);
+    if (layer >= 0)
+        snprintf(stem, sizeof stem, "%s.%d.%s", prefix, layer, base);
+    else
+        snprintf(stem, sizeof stem, "%s", base);
     int64_t ne[4];
     int n;
     TRY(eval_shape(row->shape, hp, layer, ne, &n));
@@ -157,7 +162,8 @@ static enum err load_row(struct maker *k, const struct arch_tensor *row, struct 
         bn = 2;
     }
     if (fl & (T_BIAS | T_BIAS_OPT | T_BIAS_ONLY)) {
-        const bool required = (fl & T_BIAS && !(unless && unless->w) && (w->w || fl & T_BIAS_ONLY)) || (fl & T_BIAS_ONLY && !(fl & T_OPT));
+        const bool required =
+            (fl & T_BIAS && !(unless && unless->w) && (w->w || fl & T_BIAS_ONLY)) || (fl & T_BIAS_ONLY && !(fl & T_OPT));
         TRY(part(k, row, stem, ".bias", bne, bn, required, layer, &w->b));
     }
     if (fl & T_SCALE && w->w) {
@@ -202,7 +208,8 @@ static void report_unused(const struct maker *k) {
     int n = 0;
     const char *first = NULL;
     struct map used = {0};
-    for (int i = 0; i < m->n_tensors; i++) (void) map_add(&used, m->tensors[i].t->name, strlen(m->tensors[i].t->name), 1, NULL);
+    for (int i = 0; i < m->n_tensors; i++)
+        (void) map_add(&used, m->tensors[i].t->name, strlen(m->tensors[i].t->name), 1, NULL);
     for (int s = 0; s < m->n_sources; s++) {
         const struct gguf_context *g = m->sources[s].gguf;
         for (int64_t i = 0; i < gguf_get_n_tensors(g); i++) {
@@ -226,14 +233,17 @@ enum err tensors_make(struct llama_model *m, const struct gguf_context *user) {
     const int n_dec = m->hp.n_dec_layer;
     m->n_layers_alloc = a->flags & ARCH_ENCODER_DECODER ? n_dec : m->hp.n_layer_weights;
     m->layers = calloc((size_t) m->n_layers_alloc + 1, sizeof *m->layers);
-    m->enc_layers = a->flags & (ARCH_ENCODER_DECODER | ARCH_ENCODER) ? calloc((size_t) m->hp.n_block + 1, sizeof *m->enc_layers) : NULL;
+    m->enc_layers =
+        a->flags & (ARCH_ENCODER_DECODER | ARCH_ENCODER) ? calloc((size_t) m->hp.n_block + 1, sizeof *m->enc_layers) : NULL;
     if (!m->layers || (a->flags & (ARCH_ENCODER_DECODER | ARCH_ENCODER) && !m->enc_layers))
         return err_set(ERR_NOMEM, "no memory for %d layers", m->n_layers_alloc);
     place_layers(m);
     for (const struct arch_tensor *r = a->tensors; r->slot != SLOT_NONE; r++) {
         struct weight *w = globals_slot(&m->w, r->slot);
-        if (w) TRY(load_row(&k, r, w, r->unless ? globals_slot(&m->w, r->unless) : NULL, -1));
-        else TRY(load_layers(&k, r));
+        if (w)
+            TRY(load_row(&k, r, w, r->unless ? globals_slot(&m->w, r->unless) : NULL, -1));
+        else
+            TRY(load_layers(&k, r));
     }
     TRY(tie_output(&k));
     report_unused(&k);

@@ -4,7 +4,8 @@
 
 #include "run/context.h"
 
-int32_t llama_set_adapters_lora(struct llama_context *ctx, struct llama_adapter_lora **adapters, size_t n_adapters, float *scales) {
+int32_t llama_set_adapters_lora(struct llama_context *ctx, struct llama_adapter_lora **adapters, size_t n_adapters,
+                                float *scales) {
     if (!ctx || (n_adapters && (!adapters || !scales))) {
         (void) err_set(ERR_INVALID, "set_adapters_lora: a NULL argument");
         return -1;
@@ -52,7 +53,8 @@ static enum err make_cvec(struct llama_context *ctx) {
 }
 
 // data: a row of n_embd values for each layer from 1 on.
-int32_t llama_set_adapter_cvec(struct llama_context *ctx, const float *data, size_t len, int32_t n_embd, int32_t il_start, int32_t il_end) {
+int32_t llama_set_adapter_cvec(struct llama_context *ctx, const float *data, size_t len, int32_t n_embd, int32_t il_start,
+                               int32_t il_end) {
     if (!ctx) return -1;
     struct adapter_state *s = &ctx->adapters;
     if (!data) {

@@ -7,12 +7,15 @@
 struct llama_batch llama_batch_init(int32_t n_tokens, int32_t embd, int32_t n_seq_max) {
     struct llama_batch b = {0};
     if (n_tokens < 0 || n_seq_max < 1 || embd < 0) {
-        (void) err_set(ERR_INVALID, "batch_init: %d tokens, %d sequences each, embeddings of %d values are impossible", n_tokens, n_seq_max, embd);
+        (void) err_set(ERR_INVALID, "batch_init: %d tokens, %d sequences each, embeddings of %d values are impossible",
+                       n_tokens, n_seq_max, embd);
         return b;
     }
     const size_t n = (size_t) n_tokens + 1;
-    if (embd) b.embd = malloc(n * (size_t) embd * sizeof(float));
-    else b.token = malloc(n * sizeof *b.token);
+    if (embd)
+        b.embd = malloc(n * (size_t) embd * sizeof(float));
+    else
+        b.token = malloc(n * sizeof *b.token);
     b.pos = malloc(n * 4 * sizeof *b.pos);  // four per token under M-RoPE
     b.n_seq_id = malloc(n * sizeof *b.n_seq_id);
     b.seq_id = calloc(n, sizeof *b.seq_id);
@@ -40,12 +43,12 @@ void llama_batch_free(struct llama_batch b) {
 struct llama_batch_ext {
     const struct llama_context *ctx;
     int32_t n, cap, n_seq_max, n_embd;
-    llama_token *token;            // LLAMA_TOKEN_NULL for entries of embeddings
-    float *embd;                   // [cap][n_embd], made when first needed
+    llama_token *token;  // LLAMA_TOKEN_NULL for entries of embeddings
+    float *embd;         // [cap][n_embd], made when first needed
     bool *has_embd, *has_pos;
-    llama_pos *pos;                // [cap][4]
+    llama_pos *pos;  // [cap][4]
     int32_t *n_seq;
-    llama_seq_id *seq;             // [cap][n_seq_max]
+    llama_seq_id *seq;  // [cap][n_seq_max]
     llama_seq_id **seq_ptr;
     int8_t *out_logits, *out_embd;
     llama_pos *pos_flat;
@@ -70,7 +73,9 @@ struct llama_batch_ext *llama_batch_ext_init(struct llama_context *ctx) {
     b->seq_ptr = malloc(n * sizeof *b->seq_ptr);
     b->out_logits = calloc(n, 1);
     b->out_embd = calloc(n, 1);
-    if (b->token && b->has_embd && b->has_pos && b->pos && b->pos_flat && b->n_seq && b->seq && b->seq_ptr && b->out_logits && b->out_embd) return b;
+    if (b->token && b->has_embd && b->has_pos && b->pos && b->pos_flat && b->n_seq && b->seq && b->seq_ptr &&
+        b->out_logits && b->out_embd)
+        return b;
     llama_batch_ext_free(b);
     (void) err_set(ERR_NOMEM, "no memory for a batch of %zu tokens", n);
     return NULL;
@@ -78,7 +83,8 @@ struct llama_batch_ext *llama_batch_ext_init(struct llama_context *ctx) {
 
 void llama_batch_ext_free(struct llama_batch_ext *b) {
     if (!b) return;
-    void *all[] = {b->token, b->embd, b->has_embd, b->has_pos, b->pos, b->pos_flat, b->n_seq, b->seq, b->seq_ptr, b->out_logits, b->out_embd};
+    void *all[] = {b->token, b->embd, b->has_embd, b->has_pos,    b->pos,     b->pos_flat,
+                   b->n_seq, b->seq,  b->seq_ptr,  b->out_logits, b->out_embd};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(b);
 }
@@ -114,7 +120,8 @@ int32_t llama_batch_ext_add_token(struct llama_batch_ext *b, llama_seq_id seq_id
 
 static bool store_embd(struct llama_batch_ext *b, int32_t i, struct llama_embd e) {
     if (!e.data || e.n_embd != (size_t) b->n_embd || e.n_rows < 1) {
-        (void) err_set(ERR_INVALID, "embeddings of %zu rows of %zu values; rows of %d are wanted", e.n_rows, e.n_embd, b->n_embd);
+        (void) err_set(ERR_INVALID, "embeddings of %zu rows of %zu values; rows of %d are wanted", e.n_rows, e.n_embd,
+                       b->n_embd);
         return false;
     }
     if (!b->embd) b->embd = calloc((size_t) b->cap * (size_t) b->n_embd, sizeof *b->embd);
@@ -187,8 +194,10 @@ static enum err flatten(struct llama_batch_ext *b, struct batch_view *v) {
         any_token |= b->token[i] != LLAMA_TOKEN_NULL;
         any_pos |= b->has_pos[i];
         all_pos &= b->has_pos[i];
-        if (!b->has_embd[i] && b->token[i] == LLAMA_TOKEN_NULL) return err_set(ERR_INVALID, "batch entry %d has neither a token nor an embedding", i);
-        if (b->has_embd[i] != b->has_embd[0]) return err_set(ERR_INVALID, "batch entries 0 and %d mix tokens and embeddings", i);
+        if (!b->has_embd[i] && b->token[i] == LLAMA_TOKEN_NULL)
+            return err_set(ERR_INVALID, "batch entry %d has neither a token nor an embedding", i);
+        if (b->has_embd[i] != b->has_embd[0])
+            return err_set(ERR_INVALID, "batch entries 0 and %d mix tokens and embeddings", i);
     }
     if (any_pos && !all_pos) return err_set(ERR_INVALID, "some entries of the batch have positions and some don't");
     for (int32_t i = 0; i < b->n; i++) {

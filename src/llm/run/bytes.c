@@ -14,15 +14,18 @@ static void add_weights(const struct llama_model *m, ggml_backend_buffer_type_t 
     for (int i = 0; i < m->n_tensors; i++) {
         const struct model_tensor *t = &m->tensors[i];
         if (t->buft != buft) continue;
-        if (data_is_mapped(m, t)) d->weights_mapped += ggml_nbytes(t->t);
-        else any_copied = true;
+        if (data_is_mapped(m, t))
+            d->weights_mapped += ggml_nbytes(t->t);
+        else
+            any_copied = true;
     }
     if (!any_copied) return;
     // copied tensors share buffers, with each one's place rounded up
     const size_t align = ggml_backend_buft_get_alignment(buft);
     for (int i = 0; i < m->n_tensors; i++) {
         const struct model_tensor *t = &m->tensors[i];
-        if (t->buft == buft && !data_is_mapped(m, t)) d->weights_copied += GGML_PAD(ggml_backend_buft_get_alloc_size(buft, t->t), align);
+        if (t->buft == buft && !data_is_mapped(m, t))
+            d->weights_copied += GGML_PAD(ggml_backend_buft_get_alloc_size(buft, t->t), align);
     }
 }
 
@@ -47,8 +50,8 @@ int32_t llama_context_bytes(const struct llama_context *ctx, struct llama_device
     return ctx->n_backends;
 }
 
-int32_t llama_plan_bytes(const char *path_model, struct llama_model_params mparams, struct llama_context_params cparams, struct llama_device_bytes *out,
-                         int32_t n_max) {
+int32_t llama_plan_bytes(const char *path_model, struct llama_model_params mparams, struct llama_context_params cparams,
+                         struct llama_device_bytes *out, int32_t n_max) {
     struct llama_model *m = model_load_plan(path_model, mparams);
     if (!m) return -1;
     cparams.samplers = NULL;

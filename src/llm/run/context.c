@@ -33,9 +33,7 @@ struct llama_context_params llama_context_default_params(void) {
     };
 }
 
-bool context_has_memory(const struct llama_model *m) {
-    return !(m->arch->flags & (ARCH_ENCODER | ARCH_DIFFUSION));
-}
+bool context_has_memory(const struct llama_model *m) { return !(m->arch->flags & (ARCH_ENCODER | ARCH_DIFFUSION)); }
 
 // ---- parameters -----------------------------------------------------------------------------------------------------------
 
@@ -44,17 +42,23 @@ static enum err check_params(const struct llama_context_params *p) {
     if (p->n_ubatch == 0) return err_set(ERR_INVALID, "n_ubatch is 0");
     if (p->n_seq_max == 0 || p->n_seq_max > llama_max_parallel_sequences())
         return err_set(ERR_INVALID, "n_seq_max is %u; 1 to %zu are possible", p->n_seq_max, llama_max_parallel_sequences());
-    if (p->n_threads == 0 || p->n_threads_batch == 0) return err_set(ERR_INVALID, "n_threads or n_threads_batch is 0 (-1 means the default)");
+    if (p->n_threads == 0 || p->n_threads_batch == 0)
+        return err_set(ERR_INVALID, "n_threads or n_threads_batch is 0 (-1 means the default)");
     if (p->n_threads > GGML_MAX_N_THREADS || p->n_threads_batch > GGML_MAX_N_THREADS)
-        return err_set(ERR_INVALID, "%d threads (%d for batches) are asked for; %d are possible", p->n_threads, p->n_threads_batch, GGML_MAX_N_THREADS);
+        return err_set(ERR_INVALID, "%d threads (%d for batches) are asked for; %d are possible", p->n_threads,
+                       p->n_threads_batch, GGML_MAX_N_THREADS);
     if (p->ctx_type != LLAMA_CONTEXT_TYPE_DEFAULT)
-        return err_set(ERR_UNSUPPORTED, "ctx_type is %d: contexts for a model's draft head can't be made", (int) p->ctx_type);
+        return err_set(ERR_UNSUPPORTED, "ctx_type is %d: contexts for a model's draft head can't be made",
+                       (int) p->ctx_type);
     if (p->n_rs_seq > 62) return err_set(ERR_INVALID, "n_rs_seq is %u; at most 62 snapshots are kept", p->n_rs_seq);
-    if ((unsigned) p->type_k >= GGML_TYPE_COUNT || ggml_blck_size(p->type_k) == 0) return err_set(ERR_INVALID, "type_k is %d, which is no type", (int) p->type_k);
-    if ((unsigned) p->type_v >= GGML_TYPE_COUNT || ggml_blck_size(p->type_v) == 0) return err_set(ERR_INVALID, "type_v is %d, which is no type", (int) p->type_v);
+    if ((unsigned) p->type_k >= GGML_TYPE_COUNT || ggml_blck_size(p->type_k) == 0)
+        return err_set(ERR_INVALID, "type_k is %d, which is no type", (int) p->type_k);
+    if ((unsigned) p->type_v >= GGML_TYPE_COUNT || ggml_blck_size(p->type_v) == 0)
+        return err_set(ERR_INVALID, "type_v is %d, which is no type", (int) p->type_v);
     const float f[] = {p->rope_freq_base, p->rope_freq_scale};
     for (int i = 0; i < 2; i++)
-        if (!(f[i] >= 0) || isinf(f[i])) return err_set(ERR_INVALID, "%s is %g", i ? "rope_freq_scale" : "rope_freq_base", (double) f[i]);
+        if (!(f[i] >= 0) || isinf(f[i]))
+            return err_set(ERR_INVALID, "%s is %g", i ? "rope_freq_scale" : "rope_freq_base", (double) f[i]);
     const float y[] = {p->yarn_ext_factor, p->yarn_attn_factor, p->yarn_beta_fast, p->yarn_beta_slow};
     static const char *const yn[] = {"yarn_ext_factor", "yarn_attn_factor", "yarn_beta_fast", "yarn_beta_slow"};
     for (int i = 0; i < 4; i++)
@@ -72,7 +76,8 @@ static double bytes_per_pos(const struct hparams *hp, const struct llama_context
     double n = 0;
     for (int c = 0; c < hp->n_cache; c++)
         n += (double) hp->cache_k[c] * (double) ggml_type_size(p->type_k) / (double) ggml_blck_size(p->type_k) +
-             (double) hp->cache_v[c] * (double) ggml_type_size(p->type_v) / (double) ggml_blck_size(p->type_v) + 4.0 * (double) hp->cache_x[c];
+             (double) hp->cache_v[c] * (double) ggml_type_size(p->type_v) / (double) ggml_blck_size(p->type_v) +
+             4.0 * (double) hp->cache_x[c];
     return n;
 }
 
@@ -86,7 +91,8 @@ static uint64_t default_ctx(const struct llama_model *m, const struct llama_cont
     uint64_t n = (uint64_t) (0.5 * (double) free / per) / 256 * 256;
     if (n < 512) n = 512;
     if (n > want) n = want;
-    log_warn("a context of the model's %llu positions needs %.0f MB of cache; %llu positions fit into half of the free %.0f MB (choose with n_ctx, -c)\n",
+    log_warn("a context of the model's %llu positions needs %.0f MB of cache; %llu positions fit into half of the free %.0f "
+             "MB (choose with n_ctx, -c)\n",
              (unsigned long long) want, (double) want * per / 1e6, (unsigned long long) n, (double) free / 1e6);
     return n;
 }
@@ -127,10 +133,12 @@ static enum err set_params(struct llama_context *ctx) {
         cp->n_ctx_seq = cp->n_ctx;
     } else {
         cp->n_ctx_seq = (int32_t) round_256((n_ctx + p->n_seq_max - 1) / p->n_seq_max);
-        if ((int64_t) cp->n_ctx_seq * cp->n_seq_max > INT32_MAX) return err_set(ERR_INVALID, "%u sequences of %d positions are too many", p->n_seq_max, cp->n_ctx_seq);
+        if ((int64_t) cp->n_ctx_seq * cp->n_seq_max > INT32_MAX)
+            return err_set(ERR_INVALID, "%u sequences of %d positions are too many", p->n_seq_max, cp->n_ctx_seq);
         cp->n_ctx = cp->n_ctx_seq * cp->n_seq_max;
     }
-    cp->causal = p->attention_type == LLAMA_ATTENTION_TYPE_UNSPECIFIED ? hp->causal != 0 : p->attention_type == LLAMA_ATTENTION_TYPE_CAUSAL;
+    cp->causal = p->attention_type == LLAMA_ATTENTION_TYPE_UNSPECIFIED ? hp->causal != 0
+                                                                       : p->attention_type == LLAMA_ATTENTION_TYPE_CAUSAL;
     if (m->arch->flags & (ARCH_ENCODER | ARCH_DIFFUSION)) cp->causal = false;
     uint32_t n_batch = p->n_batch;
     if (context_has_memory(m) && n_batch > (uint32_t) cp->n_ctx) n_batch = (uint32_t) cp->n_ctx;
@@ -152,7 +160,8 @@ static enum err set_params(struct llama_context *ctx) {
     cp->swa_full = p->swa_full;
     cp->type_k = p->type_k;
     cp->type_v = p->type_v;
-    cp->pooling = p->pooling_type == LLAMA_POOLING_TYPE_UNSPECIFIED ? (enum llama_pooling_type) hp->pooling : p->pooling_type;
+    cp->pooling =
+        p->pooling_type == LLAMA_POOLING_TYPE_UNSPECIFIED ? (enum llama_pooling_type) hp->pooling : p->pooling_type;
     if (m->arch->flags & ARCH_ENCODER) cp->embeddings = true;
     set_rope(cp, hp, p);
     set_threads(cp, p);
@@ -194,11 +203,25 @@ static enum err make_memory(struct llama_context *ctx) {
                                     ctx->cp.offload_kqv ? ggml_backend_dev_buffer_type(m->layer_dev[il]) : host};
     }
     for (int il = 0; il < hp->n_layer; il++)
-        rs[il] = (struct rs_spec){hp->state_r[il], hp->state_s[il], ctx->cp.offload_kqv ? ggml_backend_dev_buffer_type(m->layer_dev[il]) : host};
+        rs[il] = (struct rs_spec){hp->state_r[il], hp->state_s[il],
+                                  ctx->cp.offload_kqv ? ggml_backend_dev_buffer_type(m->layer_dev[il]) : host};
     const struct memory_params p = {
-        .n_seq = ctx->cp.n_seq_max, .n_ctx = ctx->cp.n_ctx, .n_ctx_seq = ctx->cp.n_ctx_seq, .n_ubatch = ctx->cp.n_ubatch, .n_swa = hp->n_swa,
-        .swa_full = ctx->cp.swa_full, .track_shift = hp->rope_mode != LLAMA_ROPE_TYPE_NONE, .no_alloc = m->params.no_alloc, .type_k = ctx->cp.type_k,
-        .type_v = ctx->cp.type_v, .n_cache = hp->n_cache, .cache = cache, .n_layer = hp->n_layer, .n_rs_seq = ctx->cp.n_rs_seq, .rs = rs, .host = host,
+        .n_seq = ctx->cp.n_seq_max,
+        .n_ctx = ctx->cp.n_ctx,
+        .n_ctx_seq = ctx->cp.n_ctx_seq,
+        .n_ubatch = ctx->cp.n_ubatch,
+        .n_swa = hp->n_swa,
+        .swa_full = ctx->cp.swa_full,
+        .track_shift = hp->rope_mode != LLAMA_ROPE_TYPE_NONE,
+        .no_alloc = m->params.no_alloc,
+        .type_k = ctx->cp.type_k,
+        .type_v = ctx->cp.type_v,
+        .n_cache = hp->n_cache,
+        .cache = cache,
+        .n_layer = hp->n_layer,
+        .n_rs_seq = ctx->cp.n_rs_seq,
+        .rs = rs,
+        .host = host,
     };
     const enum err e = memory_new(&ctx->mem, &p);
     free(cache);
@@ -220,7 +243,8 @@ static enum err make_cross(struct llama_context *ctx) {
 
 static enum err make(struct llama_context *ctx) {
     const struct llama_model *m = ctx->model;
-    if (m->params.vocab_only || !m->layers) return err_set(ERR_INVALID, "the model was loaded without its weights (vocab_only): no context can be made");
+    if (m->params.vocab_only || !m->layers)
+        return err_set(ERR_INVALID, "the model was loaded without its weights (vocab_only): no context can be made");
     TRY(set_params(ctx));
     TRY(make_backends(ctx));
     TRY(make_memory(ctx));
@@ -300,17 +324,13 @@ void llama_attach_threadpool(struct llama_context *ctx, ggml_threadpool_t thread
     ctx->pool_batch = threadpool_batch ? threadpool_batch : threadpool;
 }
 
-void llama_detach_threadpool(struct llama_context *ctx) {
-    ctx->pool = ctx->pool_batch = NULL;
-}
+void llama_detach_threadpool(struct llama_context *ctx) { ctx->pool = ctx->pool_batch = NULL; }
 
 void llama_set_embeddings(struct llama_context *ctx, bool embeddings) {
     ctx->cp.embeddings = embeddings || ctx->model->arch->flags & ARCH_ENCODER;
 }
 
-void llama_set_causal_attn(struct llama_context *ctx, bool causal_attn) {
-    ctx->cp.causal = causal_attn;
-}
+void llama_set_causal_attn(struct llama_context *ctx, bool causal_attn) { ctx->cp.causal = causal_attn; }
 
 void llama_set_warmup(struct llama_context *ctx, bool warmup) {
     (void) ctx;

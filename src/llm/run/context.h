@@ -10,7 +10,7 @@
 // One micro-batch of a plan: rows [r0, r0 + n) of the plan.
 struct plan_ubatch {
     int32_t r0, n;
-    int32_t n_seqs, n_seq_tokens;    // n_seq_tokens 0: rows in any order
+    int32_t n_seqs, n_seq_tokens;  // n_seq_tokens 0: rows in any order
     int32_t n_slots, n_scratch;
 };
 
@@ -19,21 +19,21 @@ struct plan_ubatch {
 struct plan {
     int32_t n_rows, cap_rows;
     struct place_row *rows;
-    int32_t *src;                    // row -> index in the batch
-    int32_t *token, *pos, *slot;     // as graphs read them; pos [4][cap]
-    int32_t *pos4;                   // [4][n_ubatch] of the current micro-batch
-    float *embd;                     // [cap][n_embd_inp], only for batches of embeddings
-    int8_t *out;                     // row gives an output
+    int32_t *src;                 // row -> index in the batch
+    int32_t *token, *pos, *slot;  // as graphs read them; pos [4][cap]
+    int32_t *pos4;                // [4][n_ubatch] of the current micro-batch
+    float *embd;                  // [cap][n_embd_inp], only for batches of embeddings
+    int8_t *out;                  // row gives an output
     int32_t *seq_pool;
     int32_t n_pool, cap_pool;
     struct plan_ubatch *ub;
     int32_t n_ub, cap_ub;
-    int32_t *out_rows;               // of the current micro-batch
-    int32_t *seqs, *rs_src, *rs_dst; // of the current micro-batch
-    int32_t *next_pos;               // [n_seq_max] while checking
-    int32_t *block_ub;               // [n_block] micro-batch that last wrote to the block
-    struct cell_copies copies;       // of the trial placement
-    int32_t *perm, *ints;            // [cap_rows] while rows are reordered
+    int32_t *out_rows;                // of the current micro-batch
+    int32_t *seqs, *rs_src, *rs_dst;  // of the current micro-batch
+    int32_t *next_pos;                // [n_seq_max] while checking
+    int32_t *block_ub;                // [n_block] micro-batch that last wrote to the block
+    struct cell_copies copies;        // of the trial placement
+    int32_t *perm, *ints;             // [cap_rows] while rows are reordered
     struct place_row *rows_tmp;
     int8_t *out_tmp;
     int32_t *seq_first, *seq_left, *seq_pick;  // [n_seq_max]
@@ -45,25 +45,25 @@ struct batch_view {
     int32_t n_tokens;
     const llama_token *token;
     const float *embd;
-    const llama_pos *pos;            // NULL: continue
-    int32_t pos_stride;              // 0: one position per token; else M-RoPE positions [4][n]
+    const llama_pos *pos;  // NULL: continue
+    int32_t pos_stride;    // 0: one position per token; else M-RoPE positions [4][n]
     const int32_t *n_seq_id;
-    llama_seq_id *const *seq_id;     // NULL: sequence 0
-    const int8_t *out;               // NULL: the last token
+    llama_seq_id *const *seq_id;  // NULL: sequence 0
+    const int8_t *out;            // NULL: the last token
     bool out_all;
 };
 
 struct outputs {
-    void *mem;                       // reserved address space
+    void *mem;  // reserved address space
     size_t bytes;
     ggml_backend_buffer_t buf;
-    float *logits, *embd;            // [n_max][n_vocab], [n_max][n_embd_out]
-    int32_t n_max, n;                // rows in all, rows of the last batch
-    int32_t *row_of;                 // [n_batch] batch index -> row, -1: none
-    int32_t *order;                  // row -> batch index
-    int32_t n_batch;                 // tokens of the last batch
+    float *logits, *embd;  // [n_max][n_vocab], [n_max][n_embd_out]
+    int32_t n_max, n;      // rows in all, rows of the last batch
+    int32_t *row_of;       // [n_batch] batch index -> row, -1: none
+    int32_t *order;        // row -> batch index
+    int32_t n_batch;       // tokens of the last batch
     bool sorted, has_logits, has_embd;
-    float *embd_seq;                 // [n_seq_max][n_embd_pooled]
+    float *embd_seq;  // [n_seq_max][n_embd_pooled]
     bool *has_seq;
     int32_t n_embd_pooled;
 };
@@ -81,16 +81,16 @@ struct llama_context {
     struct ggml_context *gctx;
     size_t max_nodes;
     struct graph g;
-    bool g_ready;                    // allocated in sched, reusable for g.n
+    bool g_ready;  // allocated in sched, reusable for g.n
     uint32_t version;
-    void *fill;                      // where inputs are made when their tensor isn't host memory
+    void *fill;  // where inputs are made when their tensor isn't host memory
     size_t fill_bytes;
     // outputs that are written in place
     struct {
         struct ggml_tensor *t;
         size_t offset;
     } placed[24];
-    int n_placed, n_placed_logits;   // the first n_placed_logits belong to logits, the rest to embeddings
+    int n_placed, n_placed_logits;  // the first n_placed_logits belong to logits, the rest to embeddings
     struct plan plan;
     struct outputs out;
     struct cross cross;

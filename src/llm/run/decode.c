@@ -49,8 +49,10 @@ static void end_states(struct llama_context *ctx, const struct plan_ubatch *u, b
     for (int32_t s = 0; s < u->n_seqs; s++) {
         for (int j = 0; j < k; j++) dst[j] = p->rs_dst[j * u->n_seqs + s];
         const int32_t last = p->rows[u->r0 + (s + 1) * u->n_seq_tokens - 1].pos;
-        if (ok) rs_commit(ctx->mem->rs, p->seqs[s], last, dst, k);
-        else rs_abort(ctx->mem->rs, p->seqs[s], dst, k);
+        if (ok)
+            rs_commit(ctx->mem->rs, p->seqs[s], last, dst, k);
+        else
+            rs_abort(ctx->mem->rs, p->seqs[s], dst, k);
     }
 }
 
@@ -72,7 +74,8 @@ static struct ubatch make_ubatch(struct llama_context *ctx, const struct batch_v
     list_seqs(ctx, u);
     struct ubatch ub;
     memset(&ub, 0, sizeof ub);
-    const bool states = !encode && ctx->mem && ctx->mem->rs, pooled = ctx->cp.pooling != LLAMA_POOLING_TYPE_NONE && ctx->cp.embeddings;
+    const bool states = !encode && ctx->mem && ctx->mem->rs,
+               pooled = ctx->cp.pooling != LLAMA_POOLING_TYPE_NONE && ctx->cp.embeddings;
     struct ubatch_shape *n = &ub.n;
     n->n_tokens = u->n;
     // only graphs with states, pooling or scratch depend on the number of sequences
@@ -84,8 +87,10 @@ static struct ubatch make_ubatch(struct llama_context *ctx, const struct batch_v
     n->has_embd = b->embd != NULL;
     n->encode = encode;
     n->causal = ctx->cp.causal && !encode && (ctx->mem || !(ctx->model->arch->flags & (ARCH_ENCODER | ARCH_DIFFUSION)));
-    n->want_embd = ctx->cp.embeddings || ctx->model->arch->flags & ARCH_ENCODER || (encode && !(ctx->model->arch->flags & ARCH_DIFFUSION));
-    n->want_logits = !(ctx->model->arch->flags & (ARCH_ENCODER | ARCH_NO_LOGITS)) && !pooled && !(encode && ctx->model->arch->flags & ARCH_ENCODER_DECODER);
+    n->want_embd = ctx->cp.embeddings || ctx->model->arch->flags & ARCH_ENCODER ||
+                   (encode && !(ctx->model->arch->flags & ARCH_DIFFUSION));
+    n->want_logits = !(ctx->model->arch->flags & (ARCH_ENCODER | ARCH_NO_LOGITS)) && !pooled &&
+                     !(encode && ctx->model->arch->flags & ARCH_ENCODER_DECODER);
     n->version = ctx->version;
     for (int32_t r = u->r0; r < u->r0 + u->n; r++)
         if (p->out[r]) p->out_rows[n->n_outputs++] = r - u->r0;
@@ -105,14 +110,17 @@ static struct ubatch make_ubatch(struct llama_context *ctx, const struct batch_v
 static void collect(struct llama_context *ctx, const struct ubatch *ub, const struct plan_ubatch *u) {
     struct outputs *o = &ctx->out;
     const struct graph *g = &ctx->g;
-    const size_t nv = (size_t) g->hp->n_vocab, ne = (size_t) llama_model_n_embd_out(ctx->model), n = (size_t) ub->n.n_outputs;
+    const size_t nv = (size_t) g->hp->n_vocab, ne = (size_t) llama_model_n_embd_out(ctx->model),
+                 n = (size_t) ub->n.n_outputs;
     if (g->logits && n) {
         o->has_logits = true;
-        if (ctx->n_placed_logits == 0) ggml_backend_tensor_get(g->logits, o->logits + (size_t) o->n * nv, 0, n * nv * sizeof(float));
+        if (ctx->n_placed_logits == 0)
+            ggml_backend_tensor_get(g->logits, o->logits + (size_t) o->n * nv, 0, n * nv * sizeof(float));
     }
     if (g->embd && ub->n.want_embd && !g->pooled && n) {
         o->has_embd = true;
-        if (ctx->n_placed == ctx->n_placed_logits) ggml_backend_tensor_get(g->embd, o->embd + (size_t) o->n * ne, 0, n * ne * sizeof(float));
+        if (ctx->n_placed == ctx->n_placed_logits)
+            ggml_backend_tensor_get(g->embd, o->embd + (size_t) o->n * ne, 0, n * ne * sizeof(float));
     }
     for (int32_t s = 0; g->pooled && s < ub->n.n_seqs; s++) {
         const size_t w = (size_t) g->pooled->ne[0] * sizeof(float);
@@ -133,7 +141,8 @@ static void keep_cross(struct llama_context *ctx, const struct ubatch *ub) {
     if (!g->enc_out || !ctx->cross.states) return;
     const size_t w = (size_t) g->hp->n_embd * sizeof(float);
     for (int32_t i = 0; i < ub->n.n_tokens && ctx->cross.n_tokens < ctx->cross.n_max; i++) {
-        ggml_backend_tensor_get(g->enc_out, (char *) ctx->cross.states->data + (size_t) ctx->cross.n_tokens * w, (size_t) i * w, w);
+        ggml_backend_tensor_get(g->enc_out, (char *) ctx->cross.states->data + (size_t) ctx->cross.n_tokens * w,
+                                (size_t) i * w, w);
         ctx->cross_seq[ctx->cross.n_tokens++] = ub->rows[i].seq[0];
     }
 }
@@ -151,7 +160,8 @@ static void gather_pos(const struct llama_context *ctx, const struct plan_ubatch
         ub->pos = p->pos + u->r0;
         return;
     }
-    for (int k = 0; k < 4; k++) memcpy(buf + (size_t) k * (size_t) u->n, p->pos + (size_t) k * (size_t) p->cap_rows + u->r0, (size_t) u->n * 4);
+    for (int k = 0; k < 4; k++)
+        memcpy(buf + (size_t) k * (size_t) u->n, p->pos + (size_t) k * (size_t) p->cap_rows + u->r0, (size_t) u->n * 4);
     ub->pos = buf;
 }
 
@@ -219,7 +229,13 @@ int context_process(struct llama_context *ctx, const struct batch_view *b, bool 
 
 static struct batch_view view_batch(const struct llama_context *ctx, const struct llama_batch *b) {
     struct batch_view v = {
-        .n_tokens = b->n_tokens, .token = b->token, .embd = b->token ? NULL : b->embd, .pos = b->pos, .n_seq_id = b->n_seq_id, .seq_id = b->seq_id, .out = b->logits,
+        .n_tokens = b->n_tokens,
+        .token = b->token,
+        .embd = b->token ? NULL : b->embd,
+        .pos = b->pos,
+        .n_seq_id = b->n_seq_id,
+        .seq_id = b->seq_id,
+        .out = b->logits,
     };
     if (v.embd && v.pos && ctx->model->hp.mrope) v.pos_stride = b->n_tokens;
     v.out_all = ctx->cp.embeddings;

@@ -96,9 +96,7 @@ static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
     return ERR_OK;
 }
 
-static bool same_shape(const struct ubatch_shape *a, const struct ubatch_shape *b) {
-    return !memcmp(a, b, sizeof *a);
-}
+static bool same_shape(const struct ubatch_shape *a, const struct ubatch_shape *b) { return !memcmp(a, b, sizeof *a); }
 
 static enum err fill_inputs(struct llama_context *ctx, const struct ubatch *ub) {
     struct graph *g = &ctx->g;
@@ -143,7 +141,8 @@ enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub) {
     if (fill_inputs(ctx, ub) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
     samplers_set_inputs(ctx);
     move_results(ctx, 0, ctx->n_placed_logits, ctx->out.logits + (size_t) ctx->out.n * (size_t) g->hp->n_vocab);
-    move_results(ctx, ctx->n_placed_logits, ctx->n_placed, ctx->out.embd + (size_t) ctx->out.n * (size_t) llama_model_n_embd_out(ctx->model));
+    move_results(ctx, ctx->n_placed_logits, ctx->n_placed,
+                 ctx->out.embd + (size_t) ctx->out.n * (size_t) llama_model_n_embd_out(ctx->model));
     set_threads(ctx, ub->n.n_tokens);
     const enum ggml_status st = ggml_backend_sched_graph_compute(ctx->sched, g->gf);
     if (st != GGML_STATUS_SUCCESS) ctx->g_ready = false;
@@ -186,7 +185,9 @@ static enum err reserve(struct llama_context *ctx, int n_tokens, int n_seqs, boo
         return ERR_OK;
     }
     if (!ggml_backend_sched_reserve(ctx->sched, ctx->g.gf))
-        return err_set(ERR_NOMEM, "no room for the compute buffers of a micro-batch of %d tokens; a smaller one (-ub) needs less", n_tokens);
+        return err_set(ERR_NOMEM,
+                       "no room for the compute buffers of a micro-batch of %d tokens; a smaller one (-ub) needs less",
+                       n_tokens);
     return ERR_OK;
 }
 
@@ -218,7 +219,8 @@ struct shift_job {
     int n;
 };
 
-static void shift_layers(struct graph *g, const struct shift_job *job, struct ggml_tensor *idx, struct ggml_tensor *idx64, struct ggml_tensor *delta) {
+static void shift_layers(struct graph *g, const struct shift_job *job, struct ggml_tensor *idx, struct ggml_tensor *idx64,
+                         struct ggml_tensor *delta) {
     const struct hparams *hp = g->hp;
     for (int c = 0; c < hp->n_cache; c++) {
         struct ggml_tensor *k = job->kv->k[c];
@@ -228,10 +230,13 @@ static void shift_layers(struct graph *g, const struct shift_job *job, struct gg
         if (n_kv * d != hp->cache_k[c]) continue;
         struct rope_opts o = rope_layer(g, il);
         o.pos = delta;
-        if (hp->n_lora_kv > 0 && hp->cache_v[c] == 0) o.offset = (int) d - o.n_rot;  // latent keys: the rotary part comes last
+        if (hp->n_lora_kv > 0 && hp->cache_v[c] == 0)
+            o.offset = (int) d - o.n_rot;  // latent keys: the rotary part comes last
         // Moving by a difference of positions is one more rotation; its magnitude must be one.
-        if (o.ext != 0) o.mag = 1.0f / (1.0f + 0.1f * logf(1.0f / o.freq_scale));
-        else o.mag = 1.0f;
+        if (o.ext != 0)
+            o.mag = 1.0f / (1.0f + 0.1f * logf(1.0f / o.freq_scale));
+        else
+            o.mag = 1.0f;
         struct ggml_tensor *x = ggml_reshape_3d(g->ctx, ggml_get_rows(g->ctx, k, idx), d, n_kv, SHIFT_ROWS);
         x = ggml_reshape_2d(g->ctx, blk_rope_ext(g, x, &o), d * n_kv, SHIFT_ROWS);
         ggml_build_forward_expand(g->gf, ggml_set_rows(g->ctx, k, x, idx64));
@@ -262,7 +267,8 @@ static enum err run_shift(struct llama_context *ctx, const struct shift_job *job
     shift_layers(g, job, idx, idx64, delta);
     if (ggml_graph_n_nodes(g->gf) == 0) return ERR_OK;
     ggml_backend_sched_reset(ctx->sched);
-    if (!ggml_backend_sched_alloc_graph(ctx->sched, g->gf)) return err_set(ERR_NOMEM, "no room for the graph that rotates keys");
+    if (!ggml_backend_sched_alloc_graph(ctx->sched, g->gf))
+        return err_set(ERR_NOMEM, "no room for the graph that rotates keys");
     int64_t wide[SHIFT_ROWS];
     int32_t d4[4 * SHIFT_ROWS];
     for (int i = 0; i < SHIFT_ROWS; i++) {

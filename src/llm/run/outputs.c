@@ -24,18 +24,21 @@ enum err outputs_init(struct llama_context *ctx) {
     o->mem = mmap(NULL, o->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (o->mem == MAP_FAILED) {
         o->mem = NULL;
-        return err_set(ERR_NOMEM, "no room for %d output rows (%zu bytes); a smaller n_outputs_max or n_batch needs less", o->n_max, o->bytes);
+        return err_set(ERR_NOMEM, "no room for %d output rows (%zu bytes); a smaller n_outputs_max or n_batch needs less",
+                       o->n_max, o->bytes);
     }
     o->buf = ggml_backend_cpu_buffer_from_ptr(o->mem, o->bytes);
     o->logits = o->mem;
     // embeddings begin on a cache line
     o->embd = o->logits + (((size_t) o->n_max * (size_t) hp->n_vocab + 15) & ~(size_t) 15);
-    o->n_embd_pooled = llama_model_n_embd_out(ctx->model) > hp->n_cls_out ? llama_model_n_embd_out(ctx->model) : hp->n_cls_out;
+    o->n_embd_pooled =
+        llama_model_n_embd_out(ctx->model) > hp->n_cls_out ? llama_model_n_embd_out(ctx->model) : hp->n_cls_out;
     o->row_of = malloc((size_t) ctx->cp.n_batch * 4);
     o->order = malloc((size_t) o->n_max * 4);
     o->embd_seq = malloc((size_t) ctx->cp.n_seq_max * (size_t) o->n_embd_pooled * sizeof(float));
     o->has_seq = calloc((size_t) ctx->cp.n_seq_max, sizeof *o->has_seq);
-    if (!o->buf || !o->row_of || !o->order || !o->embd_seq || !o->has_seq) return err_set(ERR_NOMEM, "no memory for outputs");
+    if (!o->buf || !o->row_of || !o->order || !o->embd_seq || !o->has_seq)
+        return err_set(ERR_NOMEM, "no memory for outputs");
     return ERR_OK;
 }
 
@@ -58,7 +61,9 @@ enum err outputs_begin(struct llama_context *ctx, int n_tokens, int n_rows) {
     o->n_batch = n_tokens;
     memset(o->has_seq, 0, (size_t) ctx->cp.n_seq_max * sizeof *o->has_seq);
     for (int i = 0; i < n_tokens; i++) o->row_of[i] = -1;
-    if (n_rows > o->n_max) return err_set(ERR_INVALID, "the batch asks for %d outputs; the context has room for %d (n_outputs_max)", n_rows, o->n_max);
+    if (n_rows > o->n_max)
+        return err_set(ERR_INVALID, "the batch asks for %d outputs; the context has room for %d (n_outputs_max)", n_rows,
+                       o->n_max);
     return ERR_OK;
 }
 
@@ -104,8 +109,10 @@ static int32_t find_row(struct llama_context *ctx, int32_t i, const char *what) 
         return -1;
     }
     if (i < o->n_batch && o->row_of[i] >= 0) return o->row_of[i];
-    if (i < o->n_batch) (void) err_set(ERR_INVALID, "%s: batch entry %d asked for no output (batch.logits)", what, i);
-    else (void) err_set(ERR_INVALID, "%s: the last batch had %d entries, there is no entry %d", what, o->n_batch, i);
+    if (i < o->n_batch)
+        (void) err_set(ERR_INVALID, "%s: batch entry %d asked for no output (batch.logits)", what, i);
+    else
+        (void) err_set(ERR_INVALID, "%s: the last batch had %d entries, there is no entry %d", what, o->n_batch, i);
     return -1;
 }
 
@@ -134,7 +141,8 @@ float *llama_get_embeddings(struct llama_context *ctx) {
 float *llama_get_embeddings_ith(struct llama_context *ctx, int32_t i) {
     if (!ctx) return NULL;
     if (!ctx->out.has_embd) {
-        (void) err_set(ERR_INVALID, "get_embeddings_ith: the last call computed no embeddings of single tokens (embeddings, pooling)");
+        (void) err_set(ERR_INVALID,
+                       "get_embeddings_ith: the last call computed no embeddings of single tokens (embeddings, pooling)");
         return NULL;
     }
     const int32_t r = find_row(ctx, i, "get_embeddings_ith");

@@ -18,10 +18,10 @@ struct llama_perf_context_data llama_perf_context(const struct llama_context *ct
 void llama_perf_context_print(const struct llama_context *ctx) {
     const struct llama_perf_context_data d = llama_perf_context(ctx);
     log_info("load time   = %10.2f ms\n", d.t_load_ms);
-    log_info("prompt eval = %10.2f ms / %5d tokens (%8.2f ms per token, %8.2f tokens per second)\n", d.t_p_eval_ms, d.n_p_eval, d.t_p_eval_ms / d.n_p_eval,
-             d.t_p_eval_ms > 0 ? 1e3 * d.n_p_eval / d.t_p_eval_ms : 0.0);
-    log_info("eval        = %10.2f ms / %5d runs   (%8.2f ms per token, %8.2f tokens per second)\n", d.t_eval_ms, d.n_eval, d.t_eval_ms / d.n_eval,
-             d.t_eval_ms > 0 ? 1e3 * d.n_eval / d.t_eval_ms : 0.0);
+    log_info("prompt eval = %10.2f ms / %5d tokens (%8.2f ms per token, %8.2f tokens per second)\n", d.t_p_eval_ms,
+             d.n_p_eval, d.t_p_eval_ms / d.n_p_eval, d.t_p_eval_ms > 0 ? 1e3 * d.n_p_eval / d.t_p_eval_ms : 0.0);
+    log_info("eval        = %10.2f ms / %5d runs   (%8.2f ms per token, %8.2f tokens per second)\n", d.t_eval_ms, d.n_eval,
+             d.t_eval_ms / d.n_eval, d.t_eval_ms > 0 ? 1e3 * d.n_eval / d.t_eval_ms : 0.0);
     log_info("graphs reused %d times\n", d.n_reused);
 }
 

@@ -35,29 +35,26 @@ enum err plan_init(struct llama_context *ctx) {
     p->seq_pick = malloc(ns * 4);
     const int32_t n_block = ctx->mem && ctx->mem->full ? ctx->mem->full->cells.n_block : 0;
     p->block_ub = malloc((size_t) n_block * 4 + 4);
-    const bool ok = p->rows && p->src && p->token && p->pos && p->pos4 && p->slot && p->out && p->seq_pool && p->ub && p->out_rows && p->seqs && p->rs_src &&
-                    p->rs_dst && p->next_pos && p->block_ub && p->perm && p->ints && p->rows_tmp && p->out_tmp && p->seq_first && p->seq_left && p->seq_pick;
+    const bool ok = p->rows && p->src && p->token && p->pos && p->pos4 && p->slot && p->out && p->seq_pool && p->ub &&
+                    p->out_rows && p->seqs && p->rs_src && p->rs_dst && p->next_pos && p->block_ub && p->perm && p->ints &&
+                    p->rows_tmp && p->out_tmp && p->seq_first && p->seq_left && p->seq_pick;
     return ok ? ERR_OK : err_set(ERR_NOMEM, "no memory for batches of %zu tokens", n);
 }
 
 void plan_free(struct llama_context *ctx) {
     struct plan *p = &ctx->plan;
-    void *all[] = {p->rows, p->src, p->token, p->pos, p->pos4, p->slot, p->embd, p->out, p->seq_pool, p->ub, p->out_rows, p->seqs, p->rs_src, p->rs_dst,
-                   p->next_pos, p->block_ub, p->copies.v, p->perm, p->ints, p->rows_tmp, p->out_tmp, p->seq_first, p->seq_left,
-                   p->seq_pick};
+    void *all[] = {p->rows,     p->src,  p->token,    p->pos,      p->pos4,    p->slot,      p->embd,     p->out,
+                   p->seq_pool, p->ub,   p->out_rows, p->seqs,     p->rs_src,  p->rs_dst,    p->next_pos, p->block_ub,
+                   p->copies.v, p->perm, p->ints,     p->rows_tmp, p->out_tmp, p->seq_first, p->seq_left, p->seq_pick};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     memset(p, 0, sizeof *p);
 }
 
 // ---- checks -----------------------------------------------------------------------------------------------------------
 
-static int32_t n_seq_of(const struct batch_view *b, int32_t i) {
-    return b->seq_id ? (b->n_seq_id ? b->n_seq_id[i] : 1) : 1;
-}
+static int32_t n_seq_of(const struct batch_view *b, int32_t i) { return b->seq_id ? (b->n_seq_id ? b->n_seq_id[i] : 1) : 1; }
 
-static llama_seq_id seq_of(const struct batch_view *b, int32_t i, int32_t k) {
-    return b->seq_id ? b->seq_id[i][k] : 0;
-}
+static llama_seq_id seq_of(const struct batch_view *b, int32_t i, int32_t k) { return b->seq_id ? b->seq_id[i][k] : 0; }
 
 static enum err check_seqs(const struct llama_context *ctx, const struct batch_view *b, int32_t i) {
     const int32_t n = n_seq_of(b, i);
@@ -66,7 +63,8 @@ static enum err check_seqs(const struct llama_context *ctx, const struct batch_v
     for (int32_t k = 0; k < n; k++) {
         const llama_seq_id s = seq_of(b, i, k);
         if (s < 0 || s >= ctx->cp.n_seq_max)
-            return err_set(ERR_INVALID, "batch entry %d has sequence id %d; the context has ids 0 to %d (n_seq_max)", i, s, ctx->cp.n_seq_max - 1);
+            return err_set(ERR_INVALID, "batch entry %d has sequence id %d; the context has ids 0 to %d (n_seq_max)", i, s,
+                           ctx->cp.n_seq_max - 1);
         for (int32_t j = 0; j < k; j++)
             if (seq_of(b, i, j) == s) return err_set(ERR_INVALID, "batch entry %d names sequence %d twice", i, s);
     }
@@ -82,7 +80,8 @@ static enum err check_pos(struct llama_context *ctx, const struct batch_view *b,
         const llama_seq_id s = seq_of(b, i, k);
         const bool free_pos = ctx->model->hp.mrope;
         if (next[s] >= 0 && pos != next[s] && !(free_pos && pos >= next[s] - 1))
-            return err_set(ERR_INVALID, "batch entry %d has position %d in sequence %d, where position %d comes next", i, pos, s, next[s]);
+            return err_set(ERR_INVALID, "batch entry %d has position %d in sequence %d, where position %d comes next", i,
+                           pos, s, next[s]);
         next[s] = pos + 1;
     }
     return ERR_OK;
@@ -98,11 +97,13 @@ static enum err check_batch(struct llama_context *ctx, const struct batch_view *
     const struct hparams *hp = &ctx->model->hp;
     if (b->n_tokens <= 0) return err_set(ERR_INVALID, "the batch has %d tokens", b->n_tokens);
     if (b->n_tokens > ctx->cp.n_batch)
-        return err_set(ERR_INVALID, "the batch has %d tokens; the context takes %d at once (n_batch)", b->n_tokens, ctx->cp.n_batch);
+        return err_set(ERR_INVALID, "the batch has %d tokens; the context takes %d at once (n_batch)", b->n_tokens,
+                       ctx->cp.n_batch);
     if (!b->token && !b->embd) return err_set(ERR_INVALID, "the batch has neither tokens nor embeddings");
     for (int32_t i = 0; b->token && i < b->n_tokens; i++)
         if (b->token[i] < 0 || b->token[i] >= hp->n_vocab)
-            return err_set(ERR_INVALID, "batch entry %d is token %d; the vocabulary has ids 0 to %d", i, b->token[i], hp->n_vocab - 1);
+            return err_set(ERR_INVALID, "batch entry %d is token %d; the vocabulary has ids 0 to %d", i, b->token[i],
+                           hp->n_vocab - 1);
     for (int32_t i = 0; i < b->n_tokens; i++) TRY(check_seqs(ctx, b, i));
     return ERR_OK;
 }
@@ -116,18 +117,19 @@ static void start_positions(struct llama_context *ctx, bool use_memory) {
 
 // ---- rows ---------------------------------------------------------------------------------------------------------------
 
-#define GROW(p, cap, n)                                          \
-    do {                                                         \
-        void *grown_ = realloc((p), (size_t) (cap) * (n));       \
-        if (!grown_) return err_set(ERR_NOMEM, "no memory for a batch of %d rows", (int) (cap)); \
-        (p) = grown_;                                            \
+#define GROW(p, cap, n)                                                                                                     \
+    do {                                                                                                                    \
+        void *grown_ = realloc((p), (size_t) (cap) * (n));                                                                  \
+        if (!grown_) return err_set(ERR_NOMEM, "no memory for a batch of %d rows", (int) (cap));                            \
+        (p) = grown_;                                                                                                       \
     } while (0)
 
 static enum err grow_rows(struct plan *p) {
     const int32_t cap = 2 * p->cap_rows;
     int32_t *pos = malloc((size_t) cap * 16);
     if (!pos) return err_set(ERR_NOMEM, "no memory for a batch of %d rows", cap);
-    for (int k = 0; k < 4; k++) memcpy(pos + (size_t) k * (size_t) cap, p->pos + (size_t) k * (size_t) p->cap_rows, (size_t) p->n_rows * 4);
+    for (int k = 0; k < 4; k++)
+        memcpy(pos + (size_t) k * (size_t) cap, p->pos + (size_t) k * (size_t) p->cap_rows, (size_t) p->n_rows * 4);
     free(p->pos);
     p->pos = pos;
     GROW(p->rows, cap, sizeof *p->rows);
@@ -144,7 +146,8 @@ static enum err grow_rows(struct plan *p) {
     return ERR_OK;
 }
 
-static enum err add_row(struct llama_context *ctx, const struct batch_view *b, int32_t i, const int32_t *seq, int32_t n_seq, int32_t pos, bool out) {
+static enum err add_row(struct llama_context *ctx, const struct batch_view *b, int32_t i, const int32_t *seq, int32_t n_seq,
+                        int32_t pos, bool out) {
     struct plan *p = &ctx->plan;
     if (p->n_rows == p->cap_rows) TRY(grow_rows(p));
     if (p->n_pool + n_seq > p->cap_pool) {
@@ -189,7 +192,8 @@ static bool wants_output(const struct batch_view *b, int32_t i) {
 // ---- attention over a cache: rows in batch order -----------------------------------------------------------------------------
 
 // The sequences of entry i whose next cell lies in the same block as that of the first one not yet taken.
-static int32_t next_group(const struct llama_context *ctx, const struct batch_view *b, int32_t i, int32_t pos, uint8_t *taken, int32_t *group) {
+static int32_t next_group(const struct llama_context *ctx, const struct batch_view *b, int32_t i, int32_t pos,
+                          uint8_t *taken, int32_t *group) {
     const struct cells *c = &ctx->mem->full->cells;
     int32_t n = 0, block = -1, index = -1;
     for (int32_t k = 0; k < n_seq_of(b, i); k++) {
@@ -331,8 +335,10 @@ static int split_whole(struct llama_context *ctx) {
         while (end < p->n_rows && p->rows[end].seq[0] == p->rows[i].seq[0]) end++;
         const int32_t n = end - i;
         if (n > ctx->cp.n_ubatch) {
-            (void) err_set(ERR_INVALID, "sequence %d has %d tokens; without a cache all of them must fit into one micro-batch of %d (n_ubatch)",
-                           p->rows[i].seq[0], n, ctx->cp.n_ubatch);
+            (void) err_set(
+                ERR_INVALID,
+                "sequence %d has %d tokens; without a cache all of them must fit into one micro-batch of %d (n_ubatch)",
+                p->rows[i].seq[0], n, ctx->cp.n_ubatch);
             return -1;
         }
         struct plan_ubatch *u = p->n_ub ? &p->ub[p->n_ub - 1] : NULL;
@@ -377,7 +383,8 @@ static enum err copy_embd(struct llama_context *ctx, const struct batch_view *b)
         GROW(p->embd, (size_t) p->n_rows * w, sizeof *p->embd);
         p->cap_embd = (size_t) p->n_rows * w;
     }
-    for (int32_t r = 0; r < p->n_rows; r++) memcpy(p->embd + (size_t) r * w, b->embd + (size_t) p->src[r] * w, w * sizeof(float));
+    for (int32_t r = 0; r < p->n_rows; r++)
+        memcpy(p->embd + (size_t) r * w, b->embd + (size_t) p->src[r] * w, w * sizeof(float));
     return ERR_OK;
 }
 
@@ -390,7 +397,8 @@ int plan_make(struct llama_context *ctx, const struct batch_view *b, bool use_me
     int r;
     if (use_memory && !ctx->mem->rs && ctx->mem->full) {
         if (!ctx->cp.causal && b->n_tokens > ctx->cp.n_ubatch) {
-            (void) err_set(ERR_INVALID, "%d tokens that see each other must fit into one micro-batch of %d (n_ubatch)", b->n_tokens, ctx->cp.n_ubatch);
+            (void) err_set(ERR_INVALID, "%d tokens that see each other must fit into one micro-batch of %d (n_ubatch)",
+                           b->n_tokens, ctx->cp.n_ubatch);
             return -1;
         }
         r = rows_in_order(ctx, b);

@@ -24,9 +24,7 @@ struct context_samplers {
 };
 
 // The members of a chain, or the sampler itself.
-static int32_t n_parts(struct llama_sampler *s) {
-    return llama_sampler_chain_get(s, -1) ? llama_sampler_chain_n(s) : 1;
-}
+static int32_t n_parts(struct llama_sampler *s) { return llama_sampler_chain_get(s, -1) ? llama_sampler_chain_n(s) : 1; }
 
 static struct llama_sampler *part(struct llama_sampler *s, int32_t i) {
     return llama_sampler_chain_get(s, -1) ? llama_sampler_chain_get(s, i) : s;
@@ -81,8 +79,10 @@ bool llama_set_sampler(struct llama_context *ctx, llama_seq_id seq_id, struct ll
         s->logits = ok ? malloc(nv * sizeof(float)) : NULL;
         s->cand = ok ? malloc(nv * sizeof(llama_token)) : NULL;
         ok = s->probs && s->logits && s->cand;
-        if (ok) s->smpl = smpl;
-        else free_results(s);
+        if (ok)
+            s->smpl = smpl;
+        else
+            free_results(s);
     }
     ctx->samplers->any = false;
     for (int32_t i = 0; i < ctx->samplers->n_seq; i++) ctx->samplers->any |= ctx->samplers->of[i].smpl != NULL;

@@ -17,8 +17,8 @@ enum state_kind { STATE_CONTEXT = 0, STATE_SEQUENCE = 1 };
 struct state_header {
     uint32_t magic, version, kind, flags;
     uint64_t fingerprint;
-    uint64_t bytes;      // of the payload
-    uint64_t checksum;   // of the header with checksum 0, then the payload
+    uint64_t bytes;     // of the payload
+    uint64_t checksum;  // of the header with checksum 0, then the payload
 };
 
 // States fit if model and the settings that change keys and values are the same.
@@ -51,7 +51,8 @@ static void put_outputs(struct llama_context *ctx, struct state_out *o) {
     state_put(o, out->row_of, (size_t) out->n_batch * 4);
     state_put(o, out->order, (size_t) out->n * 4);
     if (out->has_logits) state_put(o, out->logits, (size_t) out->n * (size_t) ctx->model->hp.n_vocab * sizeof(float));
-    if (out->has_embd) state_put(o, out->embd, (size_t) out->n * (size_t) llama_model_n_embd_out(ctx->model) * sizeof(float));
+    if (out->has_embd)
+        state_put(o, out->embd, (size_t) out->n * (size_t) llama_model_n_embd_out(ctx->model) * sizeof(float));
 }
 
 struct saved_outputs {
@@ -66,8 +67,8 @@ static enum err take_outputs(const struct llama_context *ctx, struct state_in *i
     s->has_embd = state_take_i32(in);
     if (in->bad || s->n_batch < 0 || s->n < 0) return err_set(ERR_FORMAT, "the state is damaged or cut off");
     if (s->n_batch > ctx->cp.n_batch || s->n > ctx->out.n_max)
-        return err_set(ERR_INVALID, "the state has the outputs of a batch of %d (%d rows); this context takes %d (%d rows)", s->n_batch, s->n, ctx->cp.n_batch,
-                       ctx->out.n_max);
+        return err_set(ERR_INVALID, "the state has the outputs of a batch of %d (%d rows); this context takes %d (%d rows)",
+                       s->n_batch, s->n, ctx->cp.n_batch, ctx->out.n_max);
     s->row_of = state_take(in, (size_t) s->n_batch * 4);
     s->order = state_take(in, (size_t) s->n * 4);
     if (s->has_logits) s->logits = state_take(in, (size_t) s->n * (size_t) ctx->model->hp.n_vocab * sizeof(float));
@@ -106,13 +107,17 @@ static void set_outputs(struct llama_context *ctx, const struct saved_outputs *s
 // seq < 0: the whole context. dst NULL: counts.
 static size_t write_state(struct llama_context *ctx, uint8_t *dst, size_t size, int32_t seq, llama_state_seq_flags flags) {
     if (!ctx || (seq >= 0 && seq >= ctx->cp.n_seq_max)) {
-        (void) err_set(ERR_INVALID, "state: sequence %d; the context has ids 0 to %d", seq, ctx ? ctx->cp.n_seq_max - 1 : -1);
+        (void) err_set(ERR_INVALID, "state: sequence %d; the context has ids 0 to %d", seq,
+                       ctx ? ctx->cp.n_seq_max - 1 : -1);
         return 0;
     }
     llama_synchronize(ctx);
     if (graph_shift(ctx) != ERR_OK) return 0;
-    struct state_header h = {.magic = STATE_MAGIC, .version = STATE_VERSION, .kind = seq >= 0 ? STATE_SEQUENCE : STATE_CONTEXT,
-                             .flags = flags & LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY, .fingerprint = fingerprint(ctx)};
+    struct state_header h = {.magic = STATE_MAGIC,
+                             .version = STATE_VERSION,
+                             .kind = seq >= 0 ? STATE_SEQUENCE : STATE_CONTEXT,
+                             .flags = flags & LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY,
+                             .fingerprint = fingerprint(ctx)};
     if (dst && size < sizeof h) {
         (void) err_set(ERR_INVALID, "state: the buffer of %zu bytes is too small", size);
         return 0;
@@ -131,22 +136,32 @@ static size_t write_state(struct llama_context *ctx, uint8_t *dst, size_t size, 
     return sizeof h + o.n;
 }
 
-static enum err check_header(const struct llama_context *ctx, const uint8_t *src, size_t size, enum state_kind kind, uint32_t flags, struct state_header *h) {
+static enum err check_header(const struct llama_context *ctx, const uint8_t *src, size_t size, enum state_kind kind,
+                             uint32_t flags, struct state_header *h) {
     if (!src || size < sizeof *h) return err_set(ERR_FORMAT, "state: %zu bytes are no state", size);
     memcpy(h, src, sizeof *h);
     if (h->magic != STATE_MAGIC) return err_set(ERR_FORMAT, "state: the data doesn't begin like a state");
-    if (h->version != STATE_VERSION) return err_set(ERR_FORMAT, "state: version %u; this build reads version %u", h->version, STATE_VERSION);
-    if (h->bytes > size - sizeof *h) return err_set(ERR_FORMAT, "state: cut off: %llu bytes of content, %zu are there", (unsigned long long) h->bytes, size - sizeof *h);
-    if (h->checksum != checksum(*h, src + sizeof *h, (size_t) h->bytes)) return err_set(ERR_FORMAT, "state: damaged (the checksum differs)");
-    if (h->kind != (uint32_t) kind) return err_set(ERR_INVALID, "state: a %s's state where a %s's is wanted", h->kind ? "sequence" : "context", kind ? "sequence" : "context");
+    if (h->version != STATE_VERSION)
+        return err_set(ERR_FORMAT, "state: version %u; this build reads version %u", h->version, STATE_VERSION);
+    if (h->bytes > size - sizeof *h)
+        return err_set(ERR_FORMAT, "state: cut off: %llu bytes of content, %zu are there", (unsigned long long) h->bytes,
+                       size - sizeof *h);
+    if (h->checksum != checksum(*h, src + sizeof *h, (size_t) h->bytes))
+        return err_set(ERR_FORMAT, "state: damaged (the checksum differs)");
+    if (h->kind != (uint32_t) kind)
+        return err_set(ERR_INVALID, "state: a %s's state where a %s's is wanted", h->kind ? "sequence" : "context",
+                       kind ? "sequence" : "context");
     if (h->flags != flags) return err_set(ERR_INVALID, "state: saved with flags %u, read with %u", h->flags, flags);
-    if (h->fingerprint != fingerprint(ctx)) return err_set(ERR_INVALID, "state: of another model, or of a context with other rotary settings");
+    if (h->fingerprint != fingerprint(ctx))
+        return err_set(ERR_INVALID, "state: of another model, or of a context with other rotary settings");
     return ERR_OK;
 }
 
-static size_t read_state(struct llama_context *ctx, const uint8_t *src, size_t size, int32_t seq, llama_state_seq_flags flags) {
+static size_t read_state(struct llama_context *ctx, const uint8_t *src, size_t size, int32_t seq,
+                         llama_state_seq_flags flags) {
     if (!ctx || (seq >= 0 && seq >= ctx->cp.n_seq_max)) {
-        (void) err_set(ERR_INVALID, "state: sequence %d; the context has ids 0 to %d", seq, ctx ? ctx->cp.n_seq_max - 1 : -1);
+        (void) err_set(ERR_INVALID, "state: sequence %d; the context has ids 0 to %d", seq,
+                       ctx ? ctx->cp.n_seq_max - 1 : -1);
         return 0;
     }
     ggml_clear_error();
@@ -164,31 +179,44 @@ static size_t read_state(struct llama_context *ctx, const uint8_t *src, size_t s
 }
 
 size_t llama_state_get_size(struct llama_context *ctx) { return write_state(ctx, NULL, 0, -1, 0); }
-size_t llama_state_get_data(struct llama_context *ctx, uint8_t *dst, size_t size) { return dst ? write_state(ctx, dst, size, -1, 0) : 0; }
-size_t llama_state_set_data(struct llama_context *ctx, const uint8_t *src, size_t size) { return read_state(ctx, src, size, -1, 0); }
+size_t llama_state_get_data(struct llama_context *ctx, uint8_t *dst, size_t size) {
+    return dst ? write_state(ctx, dst, size, -1, 0) : 0;
+}
+size_t llama_state_set_data(struct llama_context *ctx, const uint8_t *src, size_t size) {
+    return read_state(ctx, src, size, -1, 0);
+}
 size_t llama_get_state_size(struct llama_context *ctx) { return llama_state_get_size(ctx); }
 size_t llama_copy_state_data(struct llama_context *ctx, uint8_t *dst) { return llama_state_get_data(ctx, dst, SIZE_MAX); }
-size_t llama_set_state_data(struct llama_context *ctx, const uint8_t *src) { return llama_state_set_data(ctx, src, SIZE_MAX); }
+size_t llama_set_state_data(struct llama_context *ctx, const uint8_t *src) {
+    return llama_state_set_data(ctx, src, SIZE_MAX);
+}
 
-static size_t seq_write(struct llama_context *ctx, uint8_t *dst, size_t size, llama_seq_id seq_id, llama_state_seq_flags flags) {
+static size_t seq_write(struct llama_context *ctx, uint8_t *dst, size_t size, llama_seq_id seq_id,
+                        llama_state_seq_flags flags) {
     if (seq_id >= 0) return write_state(ctx, dst, size, seq_id, flags);
     (void) err_set(ERR_INVALID, "state: sequence id %d", seq_id);
     return 0;
 }
 
-size_t llama_state_seq_get_size_ext(struct llama_context *ctx, llama_seq_id seq_id, llama_state_seq_flags flags) { return seq_write(ctx, NULL, 0, seq_id, flags); }
+size_t llama_state_seq_get_size_ext(struct llama_context *ctx, llama_seq_id seq_id, llama_state_seq_flags flags) {
+    return seq_write(ctx, NULL, 0, seq_id, flags);
+}
 
-size_t llama_state_seq_get_data_ext(struct llama_context *ctx, uint8_t *dst, size_t size, llama_seq_id seq_id, llama_state_seq_flags flags) {
+size_t llama_state_seq_get_data_ext(struct llama_context *ctx, uint8_t *dst, size_t size, llama_seq_id seq_id,
+                                    llama_state_seq_flags flags) {
     return dst ? seq_write(ctx, dst, size, seq_id, flags) : 0;
 }
 
-size_t llama_state_seq_set_data_ext(struct llama_context *ctx, const uint8_t *src, size_t size, llama_seq_id dest_seq_id, llama_state_seq_flags flags) {
+size_t llama_state_seq_set_data_ext(struct llama_context *ctx, const uint8_t *src, size_t size, llama_seq_id dest_seq_id,
+                                    llama_state_seq_flags flags) {
     if (dest_seq_id >= 0) return read_state(ctx, src, size, dest_seq_id, flags);
     (void) err_set(ERR_INVALID, "state: sequence id %d", dest_seq_id);
     return 0;
 }
 
-size_t llama_state_seq_get_size(struct llama_context *ctx, llama_seq_id seq_id) { return llama_state_seq_get_size_ext(ctx, seq_id, 0); }
+size_t llama_state_seq_get_size(struct llama_context *ctx, llama_seq_id seq_id) {
+    return llama_state_seq_get_size_ext(ctx, seq_id, 0);
+}
 
 size_t llama_state_seq_get_data(struct llama_context *ctx, uint8_t *dst, size_t size, llama_seq_id seq_id) {
     return llama_state_seq_get_data_ext(ctx, dst, size, seq_id, 0);
@@ -212,7 +240,8 @@ static bool write_all(int fd, const void *data, size_t n) {
     return true;
 }
 
-static size_t save_file(struct llama_context *ctx, const char *path, int32_t seq, uint32_t magic, uint32_t version, const llama_token *tokens, size_t n_tokens) {
+static size_t save_file(struct llama_context *ctx, const char *path, int32_t seq, uint32_t magic, uint32_t version,
+                        const llama_token *tokens, size_t n_tokens) {
     ggml_clear_error();
     if (!ctx || !path || (n_tokens && !tokens) || n_tokens > UINT32_MAX) {
         (void) err_set(ERR_INVALID, "state: a NULL argument");
@@ -239,8 +268,10 @@ static size_t save_file(struct llama_context *ctx, const char *path, int32_t seq
         bool ok = fd >= 0 && write_all(fd, buf, total);
         if (fd >= 0) ok &= close(fd) == 0;
         ok = ok && rename(tmp, path) == 0;
-        if (ok) done = total;
-        else (void) err_set(ERR_IO, "the state can't be written to %s", path);
+        if (ok)
+            done = total;
+        else
+            (void) err_set(ERR_IO, "the state can't be written to %s", path);
         if (!ok && fd >= 0) unlink(tmp);
     }
     free(buf);
@@ -248,8 +279,8 @@ static size_t save_file(struct llama_context *ctx, const char *path, int32_t seq
     return done;
 }
 
-static size_t load_mapped(struct llama_context *ctx, const uint8_t *p, size_t n, const char *path, int32_t seq, uint32_t magic, uint32_t version,
-                          llama_token *tokens_out, size_t capacity, size_t *n_out) {
+static size_t load_mapped(struct llama_context *ctx, const uint8_t *p, size_t n, const char *path, int32_t seq,
+                          uint32_t magic, uint32_t version, llama_token *tokens_out, size_t capacity, size_t *n_out) {
     uint32_t h[3];
     if (n < 20) {
         (void) err_set(ERR_FORMAT, "%s is no state file: it has %zu bytes", path, n);
@@ -278,8 +309,8 @@ static size_t load_mapped(struct llama_context *ctx, const uint8_t *p, size_t n,
     return n;
 }
 
-static size_t load_file(struct llama_context *ctx, const char *path, int32_t seq, uint32_t magic, uint32_t version, llama_token *tokens_out, size_t capacity,
-                        size_t *n_out) {
+static size_t load_file(struct llama_context *ctx, const char *path, int32_t seq, uint32_t magic, uint32_t version,
+                        llama_token *tokens_out, size_t capacity, size_t *n_out) {
     ggml_clear_error();
     if (!ctx || !path) {
         (void) err_set(ERR_INVALID, "state: a NULL argument");
@@ -290,30 +321,38 @@ static size_t load_file(struct llama_context *ctx, const char *path, int32_t seq
     size_t n = 0;
     // read, not mapped: a file that shrinks meanwhile must not take the process with it
     uint8_t *buf = f.size < SIZE_MAX / 2 ? malloc((size_t) f.size) : NULL;
-    if (!buf) (void) err_set(ERR_NOMEM, "no memory for a state of %llu bytes", (unsigned long long) f.size);
-    else if (file_read(&f, 0, buf, (size_t) f.size) == ERR_OK) n = load_mapped(ctx, buf, (size_t) f.size, path, seq, magic, version, tokens_out, capacity, n_out);
+    if (!buf)
+        (void) err_set(ERR_NOMEM, "no memory for a state of %llu bytes", (unsigned long long) f.size);
+    else if (file_read(&f, 0, buf, (size_t) f.size) == ERR_OK)
+        n = load_mapped(ctx, buf, (size_t) f.size, path, seq, magic, version, tokens_out, capacity, n_out);
     free(buf);
     file_close(&f);
     return n;
 }
 
-bool llama_state_save_file(struct llama_context *ctx, const char *path_session, const llama_token *tokens, size_t n_token_count) {
+bool llama_state_save_file(struct llama_context *ctx, const char *path_session, const llama_token *tokens,
+                           size_t n_token_count) {
     return save_file(ctx, path_session, -1, LLAMA_SESSION_MAGIC, LLAMA_SESSION_VERSION, tokens, n_token_count) > 0;
 }
 
-bool llama_state_load_file(struct llama_context *ctx, const char *path_session, llama_token *tokens_out, size_t n_token_capacity, size_t *n_token_count_out) {
-    return load_file(ctx, path_session, -1, LLAMA_SESSION_MAGIC, LLAMA_SESSION_VERSION, tokens_out, n_token_capacity, n_token_count_out) > 0;
+bool llama_state_load_file(struct llama_context *ctx, const char *path_session, llama_token *tokens_out,
+                           size_t n_token_capacity, size_t *n_token_count_out) {
+    return load_file(ctx, path_session, -1, LLAMA_SESSION_MAGIC, LLAMA_SESSION_VERSION, tokens_out, n_token_capacity,
+                     n_token_count_out) > 0;
 }
 
-bool llama_save_session_file(struct llama_context *ctx, const char *path_session, const llama_token *tokens, size_t n_token_count) {
+bool llama_save_session_file(struct llama_context *ctx, const char *path_session, const llama_token *tokens,
+                             size_t n_token_count) {
     return llama_state_save_file(ctx, path_session, tokens, n_token_count);
 }
 
-bool llama_load_session_file(struct llama_context *ctx, const char *path_session, llama_token *tokens_out, size_t n_token_capacity, size_t *n_token_count_out) {
+bool llama_load_session_file(struct llama_context *ctx, const char *path_session, llama_token *tokens_out,
+                             size_t n_token_capacity, size_t *n_token_count_out) {
     return llama_state_load_file(ctx, path_session, tokens_out, n_token_capacity, n_token_count_out);
 }
 
-size_t llama_state_seq_save_file(struct llama_context *ctx, const char *filepath, llama_seq_id seq_id, const llama_token *tokens, size_t n_token_count) {
+size_t llama_state_seq_save_file(struct llama_context *ctx, const char *filepath, llama_seq_id seq_id,
+                                 const llama_token *tokens, size_t n_token_count) {
     if (seq_id < 0) {
         (void) err_set(ERR_INVALID, "state: sequence id %d", seq_id);
         return 0;
@@ -321,11 +360,12 @@ size_t llama_state_seq_save_file(struct llama_context *ctx, const char *filepath
     return save_file(ctx, filepath, seq_id, LLAMA_STATE_SEQ_MAGIC, LLAMA_STATE_SEQ_VERSION, tokens, n_token_count);
 }
 
-size_t llama_state_seq_load_file(struct llama_context *ctx, const char *filepath, llama_seq_id dest_seq_id, llama_token *tokens_out, size_t n_token_capacity,
-                                 size_t *n_token_count_out) {
+size_t llama_state_seq_load_file(struct llama_context *ctx, const char *filepath, llama_seq_id dest_seq_id,
+                                 llama_token *tokens_out, size_t n_token_capacity, size_t *n_token_count_out) {
     if (dest_seq_id < 0) {
         (void) err_set(ERR_INVALID, "state: sequence id %d", dest_seq_id);
         return 0;
     }
-    return load_file(ctx, filepath, dest_seq_id, LLAMA_STATE_SEQ_MAGIC, LLAMA_STATE_SEQ_VERSION, tokens_out, n_token_capacity, n_token_count_out);
+    return load_file(ctx, filepath, dest_seq_id, LLAMA_STATE_SEQ_MAGIC, LLAMA_STATE_SEQ_VERSION, tokens_out,
+                     n_token_capacity, n_token_count_out);
 }

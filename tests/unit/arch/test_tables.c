@@ -15,13 +15,17 @@ static void check_row(const struct arch *a, const struct arch_tensor *r, const s
     char part[96];
     int n = 0;
     for (; r->shape && n < 5 && expr_part(r->shape, n, part, sizeof part); n++)
-        if (strcmp(part, "?") && !readable(hp, part)) fail_msg("%s: the shape '%s' of %s can't be read", a->name, r->shape, info->field);
+        if (strcmp(part, "?") && !readable(hp, part))
+            fail_msg("%s: the shape '%s' of %s can't be read", a->name, r->shape, info->field);
     if (n < 1 || n > 4) fail_msg("%s: the shape '%s' of %s has %d sides", a->name, r->shape ? r->shape : "", info->field, n);
-    if (r->when && !readable(hp, r->when)) fail_msg("%s: the condition '%s' of %s can't be read", a->name, r->when, info->field);
+    if (r->when && !readable(hp, r->when))
+        fail_msg("%s: the condition '%s' of %s can't be read", a->name, r->when, info->field);
     const bool layer = r->slot < SLOT_LAYER_END;
-    if (r->unless && (r->unless < SLOT_LAYER_END) != layer) fail_msg("%s: %s yields to a slot of another kind", a->name, info->field);
+    if (r->unless && (r->unless < SLOT_LAYER_END) != layer)
+        fail_msg("%s: %s yields to a slot of another kind", a->name, info->field);
     if (!layer && r->flags & (T_ENC | T_DEC)) fail_msg("%s: %s belongs to no layer but has a side", a->name, info->field);
-    if (r->flags & T_BIAS && r->flags & T_BIAS_OPT) fail_msg("%s: the bias of %s is required and optional", a->name, info->field);
+    if (r->flags & T_BIAS && r->flags & T_BIAS_OPT)
+        fail_msg("%s: the bias of %s is required and optional", a->name, info->field);
 }
 
 static void test_all(void **s) {
@@ -39,7 +43,8 @@ static void test_all(void **s) {
         assert_true(n > 2);
         for (const struct arch_key *k = a->keys; k && k->key; k++) {
             if ((unsigned) k->field >= HP_COUNT) fail_msg("%s: key %s goes to no field", a->name, k->key);
-            if (k->def && !readable(hp, k->def)) fail_msg("%s: the default '%s' of key %s can't be read", a->name, k->def, k->key);
+            if (k->def && !readable(hp, k->def))
+                fail_msg("%s: the default '%s' of key %s can't be read", a->name, k->def, k->key);
         }
         const char *widths[] = {a->cache_k, a->cache_v, a->cache_x, a->state_r, a->state_s};
         for (int k = 0; k < 5; k++)
@@ -57,7 +62,8 @@ static void test_symbols(void **s) {
     for (int a = 0; a < HP_COUNT; a++)
         for (int b = 0; b < a; b++)
             if (!strcmp(hparams_info((enum hp_field) a)->symbol, hparams_info((enum hp_field) b)->symbol))
-                fail_msg("%s and %s have one symbol", hparams_info((enum hp_field) a)->name, hparams_info((enum hp_field) b)->name);
+                fail_msg("%s and %s have one symbol", hparams_info((enum hp_field) a)->name,
+                         hparams_info((enum hp_field) b)->name);
 }
 
 int main(void) {

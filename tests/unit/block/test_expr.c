@@ -26,14 +26,18 @@ static void test_values(void **s) {
     assert_true(value("E/H", 0) == 64 && value("E/Nx", 0) == 0);
     assert_true(value("1+2*3-4/2", 0) == 5 && value("(1+2)*3", 0) == 9 && value("-2*3", 0) == -6);
     assert_true(value("i<lead", 1) == 1 && value("i<lead", 2) == 0 && value("i>=lead", 2) == 1);
-    assert_true(value("X>0 && i%2==1", 3) == 1 && value("X==0 || i==3", 3) == 1 && value("!X", 0) == 0 && value("X!=8", 0) == 0);
-    assert_true(value("max(64,E/16)", 0) == 64 && value("min(E,10)", 0) == 10 && value("floor(7/2)", 0) == 3 && value("sqrt(E*E)", 0) == 768);
+    assert_true(value("X>0 && i%2==1", 3) == 1 && value("X==0 || i==3", 3) == 1 && value("!X", 0) == 0 &&
+                value("X!=8", 0) == 0);
+    assert_true(value("max(64,E/16)", 0) == 64 && value("min(E,10)", 0) == 10 && value("floor(7/2)", 0) == 3 &&
+                value("sqrt(E*E)", 0) == 768);
     assert_true(value("1e-5", 0) == 1e-5 && value("1.4/sqrt(4)", 0) == 0.7);
 }
 
 static void test_bad(void **s) {
     (void) s;
-    const char *bad[] = {"", "E+", "(E", "E)", "nosuch", "max(1)", "E E", "1..2", "foo(1)", "((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))"};
+    const char *bad[] = {
+        "",       "E+",  "(E",   "E)",     "nosuch",
+        "max(1)", "E E", "1..2", "foo(1)", "((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))"};
     double v;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_not_equal(expr_eval(bad[i], &hp, 0, &v), ERR_OK);
@@ -65,6 +69,7 @@ static void test_fields(void **s) {
 
 int main(void) {
     quiet();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_bad), cmocka_unit_test(test_parts), cmocka_unit_test(test_fields)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_bad),
+                                       cmocka_unit_test(test_parts), cmocka_unit_test(test_fields)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 #define N_OPS 100000
 
 struct naive {
-    int32_t tag[N_SEQ][MAX_POS];   // what was written at the position, 0: nothing
+    int32_t tag[N_SEQ][MAX_POS];     // what was written at the position, 0: nothing
     int32_t turned[N_SEQ][MAX_POS];  // by how much its key has to be turned
 };
 
@@ -31,7 +31,8 @@ static uint32_t rnd(uint32_t n) {
 
 static void run_copies(void) {
     assert_false(copies.failed);
-    for (int i = 0; i < copies.n; i++) memmove(data + copies.v[i].dst, data + copies.v[i].src, (size_t) copies.v[i].n * sizeof *data);
+    for (int i = 0; i < copies.n; i++)
+        memmove(data + copies.v[i].dst, data + copies.v[i].src, (size_t) copies.v[i].n * sizeof *data);
     copies.n = 0;
 }
 
@@ -88,7 +89,8 @@ static void op_place(void) {
     for (int p = p0; p < p0 + n && p < MAX_POS; p++) {
         int32_t seq[2] = {s, (s + 1) % N_SEQ}, cell, index;
         // now and then two sequences that agree get one token together
-        const bool two = rnd(4) == 0 && last_pos(seq[1]) == p - 1 && cells_target(&cells, s, p, NULL) == cells_target(&cells, seq[1], p, NULL);
+        const bool two = rnd(4) == 0 && last_pos(seq[1]) == p - 1 &&
+                         cells_target(&cells, s, p, NULL) == cells_target(&cells, seq[1], p, NULL);
         if (!cells_place(&cells, seq, two ? 2 : 1, p, &cell, &index, &copies)) return;
         run_copies();
         assert_int_equal(index, p);
@@ -106,7 +108,8 @@ static void op_rm(void) {
     int32_t p0 = (int32_t) rnd(MAX_POS) - 10, p1 = rnd(3) ? p0 + (int32_t) rnd(200) : -1;
     if (rnd(10) == 0) p0 = -1;
     cells_rm(&cells, s, p0, p1);
-    for (int p = p0 < 0 ? 0 : p0; p < (p1 < 0 ? MAX_POS : p1) && p < MAX_POS; p++) naive->tag[s][p] = naive->turned[s][p] = 0;
+    for (int p = p0 < 0 ? 0 : p0; p < (p1 < 0 ? MAX_POS : p1) && p < MAX_POS; p++)
+        naive->tag[s][p] = naive->turned[s][p] = 0;
 }
 
 static void op_cp(void) {
@@ -177,10 +180,15 @@ static void test_random(void **state) {
     assert_int_equal(cells_init(&cells, N_SEQ, N_BLOCK, N_LOGICAL, true, NULL), ERR_OK);
     for (int i = 0; i < N_OPS; i++) {
         switch (rnd(20)) {
-            case 0: case 1: op_rm(); break;
-            case 2: case 3: op_cp(); break;
-            case 4: case 5: op_add(); break;
-            case 6: if (rnd(100) == 0) op_keep(); break;
+            case 0:
+            case 1: op_rm(); break;
+            case 2:
+            case 3: op_cp(); break;
+            case 4:
+            case 5: op_add(); break;
+            case 6:
+                if (rnd(100) == 0) op_keep();
+                break;
             case 7: op_try(); break;
             default: op_place(); break;
         }
@@ -264,6 +272,7 @@ static void test_div(void **state) {
 
 int main(void) {
     quiet();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_shared_prefix), cmocka_unit_test(test_full), cmocka_unit_test(test_div)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_shared_prefix),
+                                       cmocka_unit_test(test_full), cmocka_unit_test(test_div)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

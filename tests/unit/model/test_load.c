@@ -118,7 +118,8 @@ static void test_options(void **s) {
         assert_error("cancelled");
     }
     // overridden keys
-    struct llama_model_kv_override over[3] = {{.tag = LLAMA_KV_OVERRIDE_TYPE_FLOAT, .key = "llama.rope.freq_base", .val_f64 = 500}, {0}};
+    struct llama_model_kv_override over[3] = {
+        {.tag = LLAMA_KV_OVERRIDE_TYPE_FLOAT, .key = "llama.rope.freq_base", .val_f64 = 500}, {0}};
     mp = llama_model_default_params();
     mp.kv_overrides = over;
     m = llama_model_load_from_file(path, mp);
@@ -192,9 +193,18 @@ static void no_layers(struct gguf_context *g) { gguf_set_val_u32(g, "llama.block
 static void odd_heads(struct gguf_context *g) { gguf_set_val_u32(g, "llama.attention.head_count_kv", 3); }
 static void wide(struct gguf_context *g) { gguf_set_val_u32(g, "llama.embedding_length", 512); }
 static void bad_eps(struct gguf_context *g) { gguf_set_val_f32(g, "llama.attention.layer_norm_rms_epsilon", -1); }
-static void shard(struct gguf_context *g) { gguf_set_val_u16(g, "split.count", 3); gguf_set_val_u16(g, "split.no", 1); }
-static void first_shard(struct gguf_context *g) { gguf_set_val_u16(g, "split.count", 3); gguf_set_val_u16(g, "split.no", 0); }
-static void experts(struct gguf_context *g) { gguf_set_val_u32(g, "llama.expert_count", 2); gguf_set_val_u32(g, "llama.expert_used_count", 3); }
+static void shard(struct gguf_context *g) {
+    gguf_set_val_u16(g, "split.count", 3);
+    gguf_set_val_u16(g, "split.no", 1);
+}
+static void first_shard(struct gguf_context *g) {
+    gguf_set_val_u16(g, "split.count", 3);
+    gguf_set_val_u16(g, "split.no", 0);
+}
+static void experts(struct gguf_context *g) {
+    gguf_set_val_u32(g, "llama.expert_count", 2);
+    gguf_set_val_u32(g, "llama.expert_used_count", 3);
+}
 
 static void test_refused(void **s) {
     (void) s;
@@ -249,12 +259,14 @@ static void test_refused(void **s) {
 // The model in three shards: all of them, one missing, renamed, joined end to end.
 static void write_shard(int no, int count, const char *to) {
     struct ggml_context *ctx = NULL;
-    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = false, .ctx = &ctx}), *o = gguf_init_empty();
+    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = false, .ctx = &ctx}),
+                        *o = gguf_init_empty();
     if (no == 0) gguf_set_kv(o, g);
     gguf_set_val_u16(o, "split.no", (uint16_t) no);
     gguf_set_val_u16(o, "split.count", (uint16_t) count);
     gguf_set_val_i32(o, "split.tensors.count", (int32_t) gguf_get_n_tensors(g));
-    for (int64_t i = no; i < gguf_get_n_tensors(g); i += count) gguf_add_tensor(o, ggml_get_tensor(ctx, gguf_get_tensor_name(g, i)));
+    for (int64_t i = no; i < gguf_get_n_tensors(g); i += count)
+        gguf_add_tensor(o, ggml_get_tensor(ctx, gguf_get_tensor_name(g, i)));
     assert_true(gguf_write_to_file(o, to, false));
     gguf_free(o);
     gguf_free(g);
@@ -303,7 +315,8 @@ static void test_shards(void **s) {
 
 int main(void) {
     quiet();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ways), cmocka_unit_test(test_options), cmocka_unit_test(test_facts), cmocka_unit_test(test_refused),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ways), cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_facts), cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_shards)};
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }

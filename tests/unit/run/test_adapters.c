@@ -20,13 +20,15 @@ static void make(const char *model, float scale) {
     snprintf(lora_path, sizeof lora_path, "/tmp/lamina-test-%d-lora.gguf", (int) getpid());
     snprintf(merged_path, sizeof merged_path, "/tmp/lamina-test-%d-merged.gguf", (int) getpid());
     struct ggml_context *ctx = NULL, *lc = ggml_init((struct ggml_init_params){.mem_size = 4 << 20});
-    struct gguf_context *g = gguf_init_from_file(model, (struct gguf_init_params){.no_alloc = false, .ctx = &ctx}), *l = gguf_init_empty();
+    struct gguf_context *g = gguf_init_from_file(model, (struct gguf_init_params){.no_alloc = false, .ctx = &ctx}),
+                        *l = gguf_init_empty();
     keys(l);
     const char *names[] = {"blk.0.attn_q.weight", "blk.1.ffn_down.weight"};
     maker_seed = 77;
     for (int k = 0; k < 2; k++) {
         struct ggml_tensor *w = ggml_get_tensor(ctx, names[k]);
-        struct ggml_tensor *a = ggml_new_tensor_2d(lc, GGML_TYPE_F32, w->ne[0], RANK), *b = ggml_new_tensor_2d(lc, GGML_TYPE_F32, RANK, w->ne[1]);
+        struct ggml_tensor *a = ggml_new_tensor_2d(lc, GGML_TYPE_F32, w->ne[0], RANK),
+                           *b = ggml_new_tensor_2d(lc, GGML_TYPE_F32, RANK, w->ne[1]);
         ggml_format_name(a, "%s.lora_a", names[k]);
         ggml_format_name(b, "%s.lora_b", names[k]);
         float *x = a->data, *y = b->data, *z = w->data;
@@ -34,7 +36,8 @@ static void make(const char *model, float scale) {
         for (int64_t i = 0; i < ggml_nelements(b); i++) y[i] = 0.1f * maker_random();
         for (int64_t o = 0; o < w->ne[1]; o++)
             for (int64_t i = 0; i < w->ne[0]; i++)
-                for (int r = 0; r < RANK; r++) z[o * w->ne[0] + i] += scale * 8.0f / RANK * y[o * RANK + r] * x[r * w->ne[0] + i];
+                for (int r = 0; r < RANK; r++)
+                    z[o * w->ne[0] + i] += scale * 8.0f / RANK * y[o * RANK + r] * x[r * w->ne[0] + i];
         gguf_add_tensor(l, a);
         gguf_add_tensor(l, b);
         gguf_set_tensor_data(g, names[k], w->data);
@@ -139,11 +142,13 @@ static void test_lora(void **s) {
     unlink(merged_path);
 }
 
-static void refused(struct llama_model *m, const char *name_a, const char *name_b, int64_t in, int64_t out, const char *part) {
+static void refused(struct llama_model *m, const char *name_a, const char *name_b, int64_t in, int64_t out,
+                    const char *part) {
     struct ggml_context *lc = ggml_init((struct ggml_init_params){.mem_size = 4 << 20});
     struct gguf_context *l = gguf_init_empty();
     keys(l);
-    struct ggml_tensor *a = ggml_set_zero(ggml_new_tensor_2d(lc, GGML_TYPE_F32, in, RANK)), *b = ggml_set_zero(ggml_new_tensor_2d(lc, GGML_TYPE_F32, RANK, out));
+    struct ggml_tensor *a = ggml_set_zero(ggml_new_tensor_2d(lc, GGML_TYPE_F32, in, RANK)),
+                       *b = ggml_set_zero(ggml_new_tensor_2d(lc, GGML_TYPE_F32, RANK, out));
     ggml_set_name(a, name_a);
     ggml_set_name(b, name_b);
     gguf_add_tensor(l, a);

@@ -45,14 +45,16 @@ static void check_none(const char *name, int n_seq) {
     }
     const int64_t reused = alloc_stop();
     alloc_start(0);
-    for (int i = 0; i < 4; i++) {         // another shape each time
+    for (int i = 0; i < 4; i++) {  // another shape each time
         fill(&b, n_seq, pos, 1 + i % 3);
         assert_int_equal(llama_decode(c, b), 0);
         pos += 1 + i % 3;
     }
     const int64_t rebuilt = alloc_stop();
     if (ALLOC_COUNTED) {
-        if (reused || rebuilt) print_error("%s, %d sequences: %lld allocations with graphs reused, %lld rebuilt\n", name, n_seq, (long long) reused, (long long) rebuilt);
+        if (reused || rebuilt)
+            print_error("%s, %d sequences: %lld allocations with graphs reused, %lld rebuilt\n", name, n_seq,
+                        (long long) reused, (long long) rebuilt);
         assert_int_equal(reused, 0);
         assert_int_equal(rebuilt, 0);
     }
@@ -86,7 +88,8 @@ static int attempt(const char *path) {
             r = llama_decode(c, b) ? 4 : 0;
             size_t n = r == 0 ? llama_state_get_size(c) : 0;
             uint8_t *state = n ? malloc(n) : NULL;
-            if (r == 0 && (!state || llama_state_get_data(c, state, n) != n || llama_state_set_data(c, state, n) != n)) r = 5;
+            if (r == 0 && (!state || llama_state_get_data(c, state, n) != n || llama_state_set_data(c, state, n) != n))
+                r = 5;
             free(state);
             llama_batch_free(b);
         }
@@ -112,7 +115,9 @@ static void test_fail(void **s) {
         const int r = attempt(path);
         alloc_stop();
         n_error += r != 0;
-        if (alloc_live != live) print_error("failing allocation %lld of %lld leaves %lld blocks\n", (long long) k, (long long) total, (long long) (alloc_live - live));
+        if (alloc_live != live)
+            print_error("failing allocation %lld of %lld leaves %lld blocks\n", (long long) k, (long long) total,
+                        (long long) (alloc_live - live));
         assert_int_equal(alloc_live, live);
     }
     assert_true(n_error > 100);

@@ -49,24 +49,24 @@ static void test_refused(void **s) {
     feed(c, 0, 10, 11, want);
     llama_memory_seq_rm(llama_get_memory(c), 0, 10, -1);
     struct llama_batch b = llama_batch_init(8, 0, 4);
-#define RESET                                                              \
-    do {                                                                   \
-        b.n_tokens = 2;                                                    \
-        for (int i = 0; i < 2; i++) {                                      \
-            b.token[i] = 1 + i;                                            \
-            b.pos[i] = 10 + i;                                             \
-            b.n_seq_id[i] = 1;                                             \
-            b.seq_id[i][0] = 0;                                            \
-            b.logits[i] = 1;                                               \
-        }                                                                  \
+#define RESET                                                                                                               \
+    do {                                                                                                                    \
+        b.n_tokens = 2;                                                                                                     \
+        for (int i = 0; i < 2; i++) {                                                                                       \
+            b.token[i] = 1 + i;                                                                                             \
+            b.pos[i] = 10 + i;                                                                                              \
+            b.n_seq_id[i] = 1;                                                                                              \
+            b.seq_id[i][0] = 0;                                                                                             \
+            b.logits[i] = 1;                                                                                                \
+        }                                                                                                                   \
     } while (0)
-#define REFUSED(change, part)                       \
-    do {                                            \
-        RESET;                                      \
-        change;                                     \
-        assert_int_equal(llama_decode(c, b), -1);   \
-        assert_error(part);                         \
-        assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(c), 0), 9); \
+#define REFUSED(change, part)                                                                                               \
+    do {                                                                                                                    \
+        RESET;                                                                                                              \
+        change;                                                                                                             \
+        assert_int_equal(llama_decode(c, b), -1);                                                                           \
+        assert_error(part);                                                                                                 \
+        assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(c), 0), 9);                                              \
     } while (0)
     REFUSED(b.n_tokens = 0, "0 tokens");
     REFUSED(b.n_tokens = -5, "-5 tokens");
@@ -108,12 +108,12 @@ static void test_params(void **s) {
     (void) s;
     struct llama_model *m = model("llama");
     struct llama_context_params cp;
-#define NO_CONTEXT(change, part)                      \
-    do {                                              \
-        cp = params(1, false);                        \
-        change;                                       \
-        assert_null(llama_init_from_model(m, cp));    \
-        assert_error(part);                           \
+#define NO_CONTEXT(change, part)                                                                                            \
+    do {                                                                                                                    \
+        cp = params(1, false);                                                                                              \
+        change;                                                                                                             \
+        assert_null(llama_init_from_model(m, cp));                                                                          \
+        assert_error(part);                                                                                                 \
     } while (0)
     NO_CONTEXT(cp.n_batch = 0, "n_batch");
     NO_CONTEXT(cp.n_ubatch = 0, "n_ubatch");
@@ -403,9 +403,7 @@ static void test_window(void **s) {
     llama_model_free(m);
 }
 
-static bool always(void *ud) {
-    return (*(int *) ud)-- <= 0;
-}
+static bool always(void *ud) { return (*(int *) ud)-- <= 0; }
 
 static void test_abort(void **s) {
     (void) s;
@@ -510,9 +508,10 @@ static void test_batch_ext(void **s) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_params),    cmocka_unit_test(test_full),       cmocka_unit_test(test_shift),      cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_copy),    cmocka_unit_test(test_shared_batch), cmocka_unit_test(test_recurrent), cmocka_unit_test(test_window),
-        cmocka_unit_test(test_abort),   cmocka_unit_test(test_embeddings), cmocka_unit_test(test_batch_ext),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_params),     cmocka_unit_test(test_full),
+        cmocka_unit_test(test_shift),        cmocka_unit_test(test_shares),     cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_shared_batch), cmocka_unit_test(test_recurrent),  cmocka_unit_test(test_window),
+        cmocka_unit_test(test_abort),        cmocka_unit_test(test_embeddings), cmocka_unit_test(test_batch_ext),
     };
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }

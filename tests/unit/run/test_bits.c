@@ -13,9 +13,7 @@ struct run {
     bool flash, neighbour, one_by_one, swa_small;
 };
 
-static int32_t token_at(int i) {
-    return (7 + 37 * i) % MAKER_N_VOCAB;
-}
+static int32_t token_at(int i) { return (7 + 37 * i) % MAKER_N_VOCAB; }
 
 // Logits of all positions of the sequence of interest.
 static float *logits_of(struct llama_model *m, struct run r) {
@@ -86,8 +84,10 @@ static void check_model(const char *path) {
     for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {
         float *got = logits_of(m, runs[k]);
         const int differ = memcmp(want, got, (size_t) N_TOKENS * MAKER_N_VOCAB * sizeof(float));
-        if (differ) print_error("%s: run %zu (threads %d, n_ubatch %d%s%s%s) has other bits\n", path, k, runs[k].n_threads, runs[k].n_ubatch,
-                                runs[k].neighbour ? ", neighbour" : "", runs[k].one_by_one ? ", one by one" : "", runs[k].swa_small ? ", small window cache" : "");
+        if (differ)
+            print_error("%s: run %zu (threads %d, n_ubatch %d%s%s%s) has other bits\n", path, k, runs[k].n_threads,
+                        runs[k].n_ubatch, runs[k].neighbour ? ", neighbour" : "", runs[k].one_by_one ? ", one by one" : "",
+                        runs[k].swa_small ? ", small window cache" : "");
         free(got);
         assert_int_equal(differ, 0);
     }
@@ -133,8 +133,9 @@ static void test_latent(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama),   cmocka_unit_test(test_llama_k), cmocka_unit_test(test_moe),    cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_mamba2), cmocka_unit_test(test_hybrid),  cmocka_unit_test(test_latent),
+        cmocka_unit_test(test_llama),   cmocka_unit_test(test_llama_k), cmocka_unit_test(test_moe),
+        cmocka_unit_test(test_windows), cmocka_unit_test(test_mamba2),  cmocka_unit_test(test_hybrid),
+        cmocka_unit_test(test_latent),
     };
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }

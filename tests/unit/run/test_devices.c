@@ -67,7 +67,8 @@ static void check_model(const char *name, enum ggml_type type) {
         if (memcmp(want, got, sizeof want)) print_error("%s with %d layers on devices differs\n", name, layers[k]);
         assert_memory_equal(got, want, sizeof want);
     }
-    const enum llama_load_mode modes[] = {LLAMA_LOAD_MODE_NONE, LLAMA_LOAD_MODE_MLOCK, LLAMA_LOAD_MODE_MMAP_MLOCK, LLAMA_LOAD_MODE_DIRECT_IO};
+    const enum llama_load_mode modes[] = {LLAMA_LOAD_MODE_NONE, LLAMA_LOAD_MODE_MLOCK, LLAMA_LOAD_MODE_MMAP_MLOCK,
+                                          LLAMA_LOAD_MODE_DIRECT_IO};
     for (int k = 0; k < 4; k++) {
         mp.load_mode = modes[k];
         mp.n_gpu_layers = 2;
@@ -76,16 +77,32 @@ static void check_model(const char *name, enum ggml_type type) {
     }
 }
 
-static void test_llama(void **s) { (void) s; check_model("llama", GGML_TYPE_Q8_0); }
-static void test_windows(void **s) { (void) s; check_model("gemma3", GGML_TYPE_F16); }
-static void test_moe(void **s) { (void) s; check_model("llama-moe", GGML_TYPE_Q4_K); }
-static void test_hybrid(void **s) { (void) s; check_model("falcon-h1", GGML_TYPE_F32); }
-static void test_latent(void **s) { (void) s; check_model("deepseek2", GGML_TYPE_F32); }
+static void test_llama(void **s) {
+    (void) s;
+    check_model("llama", GGML_TYPE_Q8_0);
+}
+static void test_windows(void **s) {
+    (void) s;
+    check_model("gemma3", GGML_TYPE_F16);
+}
+static void test_moe(void **s) {
+    (void) s;
+    check_model("llama-moe", GGML_TYPE_Q4_K);
+}
+static void test_hybrid(void **s) {
+    (void) s;
+    check_model("falcon-h1", GGML_TYPE_F32);
+}
+static void test_latent(void **s) {
+    (void) s;
+    check_model("deepseek2", GGML_TYPE_F32);
+}
 
 int main(void) {
     setenv("LAMINA_SIM", "2", 1);
     quiet();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_llama), cmocka_unit_test(test_windows), cmocka_unit_test(test_moe), cmocka_unit_test(test_hybrid),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_llama), cmocka_unit_test(test_windows),
+                                       cmocka_unit_test(test_moe), cmocka_unit_test(test_hybrid),
                                        cmocka_unit_test(test_latent)};
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }

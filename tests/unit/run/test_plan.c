@@ -4,7 +4,8 @@
 #include "llama/ext.h"
 #include "model_maker.h"
 
-static void check(const char *name, enum ggml_type type, int n_gpu_layers, int n_ctx, int n_ubatch, int n_seq, bool embeddings) {
+static void check(const char *name, enum ggml_type type, int n_gpu_layers, int n_ctx, int n_ubatch, int n_seq,
+                  bool embeddings) {
     static char path[256];
     snprintf(path, sizeof path, "%s", maker_path(name, type));
     struct llama_model_params mp = llama_model_default_params();
@@ -25,7 +26,9 @@ static void check(const char *name, enum ggml_type type, int n_gpu_layers, int n
     assert_int_equal(llama_context_bytes(c, real, 8), n);
     for (int i = 0; i < n; i++) {
         if (memcmp(&plan[i].weights_mapped, &real[i].weights_mapped, sizeof plan[i] - sizeof plan[i].name))
-            for (int k = 1; k < (int) (sizeof plan[i] / 8); k++) print_message("%s ngl %d %s [%d]: %zu planned, %zu real\n", name, n_gpu_layers, plan[i].name, k, ((size_t *) &plan[i])[k], ((size_t *) &real[i])[k]);
+            for (int k = 1; k < (int) (sizeof plan[i] / 8); k++)
+                print_message("%s ngl %d %s [%d]: %zu planned, %zu real\n", name, n_gpu_layers, plan[i].name, k,
+                              ((size_t *) &plan[i])[k], ((size_t *) &real[i])[k]);
         assert_string_equal(plan[i].name, real[i].name);
         assert_int_equal(plan[i].weights_mapped, real[i].weights_mapped);
         assert_int_equal(plan[i].weights_copied, real[i].weights_copied);
@@ -62,7 +65,8 @@ static void test_equal(void **s) {
 static void test_refused(void **s) {
     (void) s;
     struct llama_device_bytes plan[8];
-    assert_int_equal(llama_plan_bytes("/nonexistent", llama_model_default_params(), llama_context_default_params(), plan, 8), -1);
+    assert_int_equal(llama_plan_bytes("/nonexistent", llama_model_default_params(), llama_context_default_params(), plan, 8),
+                     -1);
     struct llama_context_params cp = llama_context_default_params();
     cp.n_ubatch = 0;
     assert_int_equal(llama_plan_bytes(maker_path("llama", GGML_TYPE_F32), llama_model_default_params(), cp, plan, 8), -1);

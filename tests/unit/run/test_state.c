@@ -72,7 +72,9 @@ static void check_kind(const char *name, enum ggml_type type) {
     const size_t ns = llama_state_seq_get_size(c, 0);
     uint8_t *seq = malloc(ns);
     assert_int_equal(llama_state_set_data(c, state, n), n);
-    assert_int_equal(llama_state_seq_get_size(c, 0), llama_state_seq_get_data(c, seq = realloc(seq, llama_state_seq_get_size(c, 0)), llama_state_seq_get_size(c, 0), 0));
+    assert_int_equal(
+        llama_state_seq_get_size(c, 0),
+        llama_state_seq_get_data(c, seq = realloc(seq, llama_state_seq_get_size(c, 0)), llama_state_seq_get_size(c, 0), 0));
     const size_t nq = llama_state_seq_get_size(c, 0);
     feed(c, 2, 0, 20, 900, NULL);
     assert_int_equal(llama_state_seq_set_data(c, seq, nq, 2), nq);
@@ -86,10 +88,23 @@ static void check_kind(const char *name, enum ggml_type type) {
     llama_model_free(m);
 }
 
-static void test_full(void **s) { (void) s; check_kind("llama", GGML_TYPE_F16); check_kind("llama", GGML_TYPE_Q8_0); }
-static void test_window(void **s) { (void) s; check_kind("gemma3", GGML_TYPE_F16); }
-static void test_recurrent(void **s) { (void) s; check_kind("mamba2", GGML_TYPE_F16); }
-static void test_hybrid(void **s) { (void) s; check_kind("falcon-h1", GGML_TYPE_F16); }
+static void test_full(void **s) {
+    (void) s;
+    check_kind("llama", GGML_TYPE_F16);
+    check_kind("llama", GGML_TYPE_Q8_0);
+}
+static void test_window(void **s) {
+    (void) s;
+    check_kind("gemma3", GGML_TYPE_F16);
+}
+static void test_recurrent(void **s) {
+    (void) s;
+    check_kind("mamba2", GGML_TYPE_F16);
+}
+static void test_hybrid(void **s) {
+    (void) s;
+    check_kind("falcon-h1", GGML_TYPE_F16);
+}
 
 // Every byte flipped in turn (a sample of them), every length cut: refused, and the context goes on as if nothing had happened.
 static void test_damage(void **s) {
@@ -110,7 +125,7 @@ static void test_damage(void **s) {
         state[i] ^= 0x40;
     }
     for (size_t k = 0; k < n; k += k < 100 ? 1 : 1999) assert_int_equal(llama_state_set_data(d, state, k), 0);
-    assert_int_equal(llama_state_seq_set_data(d, state, n, 0), 0);   // a context's state is no sequence's
+    assert_int_equal(llama_state_seq_set_data(d, state, n, 0), 0);  // a context's state is no sequence's
     assert_error("context's state where a sequence's is wanted");
     assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(d), 0), 11);
     feed(d, 0, 12, 13, 300, got);
@@ -155,7 +170,7 @@ static void test_files(void **s) {
     assert_true(llama_state_seq_save_file(c, path, 0, tokens, 40) > 0);
     assert_true(llama_state_seq_load_file(d, path, 1, back, 64, &n) > 0);
     assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(d), 1), 40);
-    assert_false(llama_state_load_file(d, path, back, 64, &n));           // another kind of file
+    assert_false(llama_state_load_file(d, path, back, 64, &n));  // another kind of file
     assert_false(llama_state_load_file(d, "/nonexistent/x", back, 64, &n));
     assert_false(llama_state_save_file(c, "/nonexistent/x", tokens, 40));
     // an empty context has a state too
@@ -172,7 +187,8 @@ static void test_files(void **s) {
 
 int main(void) {
     quiet();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_full), cmocka_unit_test(test_window), cmocka_unit_test(test_recurrent), cmocka_unit_test(test_hybrid),
-                                       cmocka_unit_test(test_damage), cmocka_unit_test(test_files)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_full),      cmocka_unit_test(test_window),
+                                       cmocka_unit_test(test_recurrent), cmocka_unit_test(test_hybrid),
+                                       cmocka_unit_test(test_damage),    cmocka_unit_test(test_files)};
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }
