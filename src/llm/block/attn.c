@@ -33,12 +33,9 @@ int64_t attn_n_cells(const struct graph *g, int il) {
 }
 
 static struct ggml_tensor *mask_input(struct graph *g, const struct place *p, int64_t n_cell, bool alibi) {
-    // the view's number carries the bias flag, so that both kinds may exist side by side
-    const int n_before = g->n_inputs;
-    struct graph_input *in =
-        graph_input(g, GGML_TYPE_F32, n_cell, g->n.n_tokens, fill_mask, (int) p->view, p->window, p->width);
-    if (g->n_inputs > n_before) in->f = alibi ? 1.0f : 0.0f;
-    return in->t;
+    // the view's number carries the kind of mask, so that both kinds may exist side by side
+    const int view = (int) p->view | (alibi ? MASK_DISTANCES : 0);
+    return graph_input(g, GGML_TYPE_F32, n_cell, g->n.n_tokens, fill_mask, view, p->window, p->width)->t;
 }
 
 struct ggml_tensor *in_mask(struct graph *g, int il, bool alibi) {

@@ -123,10 +123,13 @@ static void mask_one(void *ud, int32_t cell, int32_t index) {
 
 void fill_mask(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
     const int64_t n = in->t->ne[0];
+    struct graph_input plain = *in;
+    plain.a &= ~MASK_DISTANCES;
     for (int i = 0; i < ub->n.n_tokens; i++) {
-        struct mask_row m = {.out = (float *) dst + n * i, .at = row_index(ub, i, in->a), .alibi = in->f != 0};
+        struct mask_row m = {
+            .out = (float *) dst + n * i, .at = row_index(ub, i, plain.a), .alibi = (in->a & MASK_DISTANCES) != 0};
         for (int64_t k = 0; k < n; k++) m.out[k] = -INFINITY;
-        each_visible(in, g, ub, i, mask_one, &m);
+        each_visible(&plain, g, ub, i, mask_one, &m);
     }
 }
 
