@@ -63,8 +63,8 @@ static void work(int ith, int nth, void *data) {
     int round = 0;
     for (int r = 0; r < p->repeat; r++) {
         if (ith == 0) atomic_store(&p->next, 0);
+        const double t = now();  // before all meet: on a busy machine this thread may come back from there when the work is done
         meet(p, nth, &round);
-        const double t = now();
         for (int64_t i = atomic_fetch_add(&p->next, 1); i < n; i = atomic_fetch_add(&p->next, 1)) {
             j.a = p->job.a + p->mat_bytes * (size_t) (i / per);
             j.row0 = i % per * p->rows;
