@@ -1,6 +1,7 @@
 // lamina chat: a conversation in the model's own format. Ctrl-C stops the answer, a second one (or Ctrl-D) the program.
 #include "cli/console.h"
 #include "cli/session.h"
+#include "llama/ext.h"
 #include "tools/tool.h"
 
 #include <histedit.h>
@@ -52,33 +53,20 @@ static char *format(const struct chat *c, bool add_ass, int32_t *n) {
     return NULL;
 }
 
-static bool holds_special(const struct llama_vocab *vocab, const char *text) {
-    struct tokens plain = {0}, parsed = {0};
-    bool differs = true;
-    if (!tokens_make(&plain, vocab, text, strlen(text), false, false) && !tokens_make(&parsed, vocab, text, strlen(text), false, true))
-        differs = plain.n != parsed.n || memcmp(plain.data, parsed.data, sizeof(llama_token) * (size_t) plain.n) != 0;
-    free(plain.data);
-    free(parsed.data);
-    return differs;
-}
-
-// Tokens of the newly formatted text. Only the format's own text may become control tokens: where the message holds the text of
-// one, it is tokenized by itself, as plain text.
+// Tokens of the newly formatted text. Only the format's own text may become control tokens; the message is plain text, even where it
+// spells one.
 static int new_tokens(struct chat *c, const char *text, size_t n, const char *content, struct tokens *out) {
-    const char *at = holds_special(c->s.vocab, content) ? memmem(text, n, content, strlen(content)) : NULL;
-    const bool first = c->n_past == 0;
-    if (!at) return tokens_make(out, c->s.vocab, text, n, first, true);
-    struct tokens part = {0};
-    const char *end = at + strlen(content);
-    int status = tokens_make(out, c->s.vocab, text, (size_t) (at - text), first, true);
-    if (!status) status = tokens_make(&part, c->s.vocab, content, strlen(content), false, false);
-    if (!status) status = tokens_append(out, &part);
-    free(part.data);
-    part = (struct tokens) {0};
-    if (!status) status = tokens_make(&part, c->s.vocab, end, (size_t) (text + n - end), false, true);
-    if (!status) status = tokens_append(out, &part);
-    free(part.data);
-    return status;
+    const char *at = content[0] ? memmem(text, n, content, strlen(content)) : NULL;
+    const size_t before = at ? (size_t) (at - text) : n, inside = at ? strlen(content) : 0;
+    const size_t lens[3] = {before, inside, n - before - inside};
+    const bool parse[3] = {true, false, true}, first = c->n_past == 0;
+    *out = (struct tokens) {0};
+    const int32_t need = llama_tokenize_parts(c->s.vocab, text, lens, parse, 3, NULL, 0, first);
+    if (need == INT32_MIN) return console_library_error();
+    out->data = malloc(sizeof(llama_token) * (size_t) ((need < 0 ? -need : need) + 1));
+    if (!out->data) return console_error("no memory for %d tokens", -need);
+    out->n = llama_tokenize_parts(c->s.vocab, text, lens, parse, 3, out->data, need < 0 ? -need : need, first);
+    return out->n >= 0 ? 0 : console_library_error();
 }
 
 // ---- the answer --------------------------------------------------------------------------------------------------
