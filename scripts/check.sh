@@ -60,6 +60,12 @@ step_golden() {
     [ $full = 0 ] || "$python" "$shared/golden/check.py" --dump "$out" --dir "$shared/golden" --mode 1
 }
 
+# Architectures without golden logits against numpy.
+step_numpy() {
+    venv numpy numpy gguf
+    "$python" tests/golden/numpy_ref.py "$root/build/lib"
+}
+
 # An embedding model from its safetensors to its embeddings.
 step_minilm() {
     no_shared && return 77
@@ -144,7 +150,7 @@ step_fuzz() { bash scripts/fuzz.sh; }
 step_qemu() { bash scripts/qemu.sh; }
 
 full_steps="levels golden_sim tsan valgrind fuzz qemu"
-for s in install build units ops golden docs cli bindings minilm package asan format tidy cppcheck; do run_step $s; done
+for s in install build units ops golden numpy docs cli bindings minilm package asan format tidy cppcheck; do run_step $s; done
 if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]

@@ -51,10 +51,6 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     return ERR_OK;
 }
 
-static struct ggml_tensor *f16_rounded(struct graph *g, struct ggml_tensor *x) {
-    return ggml_cast(g->ctx, ggml_cast(g->ctx, x, GGML_TYPE_F16), GGML_TYPE_F32);
-}
-
 // Keys of all pools [di, n_pool] from the cached rows [key | gate] of their members: per channel a softmax over members.
 static struct ggml_tensor *pool_keys(struct graph *g, struct ggml_tensor *rows, struct ggml_tensor *ape) {
     struct ggml_context *c = g->ctx;
@@ -64,7 +60,7 @@ static struct ggml_tensor *pool_keys(struct graph *g, struct ggml_tensor *rows, 
         half[i] = ggml_view_3d(c, rows, d, n, n_pool, rows->nb[1], rows->nb[1] * (size_t) n, (size_t) (i * d) * sizeof(float));
     struct ggml_tensor *w = ggml_cont(c, ggml_permute(c, ggml_add(c, half[1], ape), 1, 0, 2, 3));  // [n, di, n_pool]
     w = ggml_mul(c, ggml_soft_max(c, w), ggml_cont(c, ggml_permute(c, half[0], 1, 0, 2, 3)));
-    return f16_rounded(g, ggml_reshape_2d(c, ggml_sum_rows(c, w), d, n_pool));
+    return blk_f16_rounded(g, ggml_reshape_2d(c, ggml_sum_rows(c, w), d, n_pool));
 }
 
 // Which positions the layer looks at; low: the compressed query.
@@ -74,7 +70,7 @@ static struct ggml_tensor *choose(struct graph *g, const struct layer *l, struct
     const int64_t d = hp->idx_dim, n = hp->idx_head, t = x->ne[1];
     struct ggml_tensor *key = blk_norm_eps(g, blk_linear(g, &l->idx_k, x), &l->idx_k_norm, NORM_LN, hp->eps_ln);
     struct ggml_tensor *rows = ggml_concat(c, key, blk_linear(g, &l->idx_compressor_gate, x), 0);
-    rows = blk_cache_extra(g, f16_rounded(g, rows), il);
+    rows = blk_cache_extra(g, blk_f16_rounded(g, rows), il);
     struct ggml_tensor *q = ggml_reshape_3d(c, blk_linear(g, &l->idx_q_b, low), d, n, t);
     struct ggml_tensor *w = ggml_scale(c, blk_linear(g, &l->idx_proj, x), 1.0f / sqrtf((float) (d * n)));
     struct ggml_tensor *s = attn_index_scores(g, q, pool_keys(g, rows, l->idx_compressor_ape.w), w);

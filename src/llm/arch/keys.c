@@ -9,7 +9,6 @@
 static const struct arch_key common[] = {
     {"context_length", HP_n_ctx_train, REQ, 0},
     {"embedding_length", HP_n_embd, REQ, 0},
-    {"embedding_length_out", HP_n_embd_out, "E", 0},
     {"block_count", HP_n_block, REQ, 0},
     {"nextn_predict_layers", HP_n_nextn, "0", 0},
     {"attention.head_count", HP_n_head, "0", 0},
@@ -351,6 +350,7 @@ enum err arch_read_keys(struct hparams *hp, const struct model_build *b, int n_v
     hp->n_layer = hp->n_block - (hp->n_nextn > 0 && hp->n_nextn < hp->n_block ? hp->n_nextn : 0);
     hp->n_layer_weights = hp->n_layer;
     hp->n_embd_inp = hp->n_embd;
+    hp->n_embd_out = hp->n_embd;
     hp->n_cls_out = 1;
     hparams_set(hp, HP_rope_layers, -1, 1);
     hp->rope_mode = b->arch->rope;

@@ -1,7 +1,9 @@
 // qwen35 and qwen35moe: Qwen3.5: three gated delta nets to each layer of gated attention, four interleaved positions per token.
 #include "arch/arch.h"
 
-static const struct arch_key keys[] = {K_RMS, K_SECTIONS(REQ), K_SSM, K_SSM_GROUP, {NULL, 0, NULL, 0}};
+static const struct arch_key keys[] = {
+    K_RMS, K_SECTIONS(REQ), K_SSM, K_SSM_GROUP, {"embedding_length_out", HP_n_embd_out, "E", 0}, {NULL, 0, NULL, 0},
+};
 
 static const struct arch_key moe_keys[] = {K_RMS, K_SECTIONS(REQ), K_FX_OR("F/U"), K_FS("F"), K_SSM, K_SSM_GROUP, {NULL, 0, NULL, 0}};
 

@@ -58,6 +58,12 @@ struct ggml_tensor *in_cell_pos(struct graph *g, int il) {
         ->t;
 }
 
+struct ggml_tensor *in_pool_pos(struct graph *g, int il, int n) {
+    const struct place p = place_of(g, il, NULL);
+    const int n_pool = (int) (attn_n_cells(g, il) / n);
+    return graph_input(g, GGML_TYPE_I32, (int64_t) n_pool * (g->hp->mrope ? 4 : 1), 0, fill_pool_pos, (int) p.view, n_pool, n)->t;
+}
+
 // ---- storing --------------------------------------------------------------------------------------------------------
 
 static struct ggml_tensor *store(struct graph *g, const struct place *p, struct ggml_tensor *cache, struct ggml_tensor **now,

@@ -173,3 +173,14 @@ void fill_cell_pos(const struct graph_input *in, const struct graph *g, const st
         each_visible(in, g, ub, i, bucket_one, &m);
     }
 }
+
+// Positions of the first of each n cells (c), where those of one sequence lie side by side; what free cells say is never looked at.
+void fill_pool_pos(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
+    const struct cells *c = view_cells(g, in->a);
+    const int64_t n_pool = in->b, n = in->c;
+    int32_t *out = dst;
+    (void) ub;
+    for (int64_t i = 0; i < n_pool; i++) out[i] = c->pos[i * n] > 0 ? c->pos[i * n] : 0;
+    for (int64_t k = 1; g->hp->mrope && k < 4; k++)
+        for (int64_t i = 0; i < n_pool; i++) out[k * n_pool + i] = k < 3 ? out[i] : 0;
+}

@@ -13,4 +13,5 @@ void fill_gather(const struct graph_input *in, const struct graph *g, const stru
 void fill_scratch_table(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
 void fill_mask(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
 void fill_buckets(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
+void fill_pool_pos(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
 void fill_cell_pos(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);

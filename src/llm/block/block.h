@@ -110,8 +110,12 @@ struct ggml_tensor *blk_cache_extra(struct graph *g, struct ggml_tensor *x, int 
 // [n_cell, T] i32: position of the key in each cell relative to the start of its sequence, -1 where not visible.
 struct ggml_tensor *in_cell_pos(struct graph *g, int il);
 
+// The position of the first of each n cells of the layer's cache, as rotations take them; n divides a block of cells.
+struct ggml_tensor *in_pool_pos(struct graph *g, int il, int n);
+
 // ---- select.c -----------------------------------------------------------------------------------------------------
-// Scores of an indexer: sum over heads of w * max(0, q . key). q [d, heads, T] (contiguous), keys [d, n_cell] (blk_cache_extra), w [heads, T].
+// Scores of an indexer: sum over heads of w * max(0, q . key). q [d, heads, T] (contiguous), keys [d, n_cell] (blk_cache_extra),
+// w [heads, T], NULL: all 1.
 struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys, struct ggml_tensor *w);
 // For attn_opts.keep: 0 in each query's k best visible cells, -inf in all others; ties by the heap rule of the sheets. scores [n_cell, T].
 struct ggml_tensor *attn_keep_top(struct graph *g, struct ggml_tensor *scores, int il, int k);
@@ -129,6 +133,9 @@ struct mla_index_opts {
     float eps;                    // of the key's LayerNorm
 };
 struct ggml_tensor *blk_mla_select(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct mla_index_opts *o);
+
+// Through F16 and back: what files of keys keep of a value.
+struct ggml_tensor *blk_f16_rounded(struct graph *g, struct ggml_tensor *x);
 
 // ---- mla.c --------------------------------------------------------------------------------------------------------
 struct mla_opts {

@@ -8,6 +8,8 @@
 #include "base/err.h"
 
 #define MAX_LAYERS 512
+#define PLE_MAX_NGRAM 8
+#define PLE_MAX_HEADS 64
 
 enum attn_window { WINDOW_NONE = 0, WINDOW_STANDARD, WINDOW_CHUNKED, WINDOW_SYMMETRIC };
 enum moe_gate { GATE_NONE = 0, GATE_SOFTMAX = 1, GATE_SIGMOID = 2, GATE_SOFTMAX_LATE = 3, GATE_SQRT_SOFTPLUS = 4 };
@@ -31,6 +33,9 @@ struct hparams {
     int32_t kv_cache[MAX_LAYERS];                      // layer -> cache it reads; -1: none
     int32_t state_r[MAX_LAYERS], state_s[MAX_LAYERS];  // recurrent layers: values of the conv and of the main state
     bool mrope;                                        // four positions per token
+    // n-gram embeddings: hash multipliers of the n tokens; first row and number of rows of each head's table
+    uint64_t ple_mul[PLE_MAX_NGRAM];
+    int64_t ple_offset[PLE_MAX_HEADS], ple_rows[PLE_MAX_HEADS];
     int32_t rope_mode;                                 // enum llama_rope_type
 };
 

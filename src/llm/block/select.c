@@ -203,13 +203,18 @@ struct ggml_tensor *attn_keep_blocks(struct graph *g, struct ggml_tensor *scores
                           (void *) (uintptr_t) g->hp);
 }
 
+struct ggml_tensor *blk_f16_rounded(struct graph *g, struct ggml_tensor *x) {
+    return ggml_cast(g->ctx, ggml_cast(g->ctx, x, GGML_TYPE_F16), GGML_TYPE_F32);
+}
+
 struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys,
                                       struct ggml_tensor *w) {
     struct ggml_context *c = g->ctx;
     const int64_t n_cell = keys->ne[1], t = q->ne[2];
     // products of every head with every key, [n_cell, heads, T]; no score below zero; heads weighed and added
     struct ggml_tensor *s = ggml_relu(c, ggml_mul_mat(c, keys, ggml_reshape_2d(c, q, q->ne[0], q->ne[1] * t)));
-    s = ggml_mul(c, ggml_reshape_3d(c, s, n_cell, q->ne[1], t), ggml_reshape_3d(c, w, 1, q->ne[1], t));
+    s = ggml_reshape_3d(c, s, n_cell, q->ne[1], t);
+    if (w) s = ggml_mul(c, s, ggml_reshape_3d(c, w, 1, q->ne[1], t));
     struct ggml_tensor *sum = NULL;
     for (int64_t h = 0; h < q->ne[1]; h++) {
         struct ggml_tensor *v = ggml_view_2d(c, s, n_cell, t, s->nb[2], (size_t) h * s->nb[1]);
