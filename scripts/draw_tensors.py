@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/tensors.md into docs/img (plain SVG, no libraries)."""
+"""Draws the pictures of docs/tensors.md and docs/loading.md into docs/img (plain SVG, no libraries)."""
 import os
 
 OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "img")
@@ -137,5 +137,36 @@ def objects():
     s.save("objects.svg")
 
 
-for f in (strides, mul_mat, kv_views, permute, objects):
+def loading():
+    s = Svg(760, 330)
+    s.text(20, 26, "From a file's offset to a tensor's address", 15, bold=True)
+    parts = [("header", 70, FILL[4]), ("keys", 120, FILL[4]), ("tensor infos", 130, FILL[2]), ("pad", 40, "#ffffff"), ("blk.0.attn_q", 130, FILL[0]),
+             ("blk.0.attn_k", 100, FILL[1]), ("...", 120, "#ffffff")]
+    x = 20
+    at = {}
+    for name, w, f in parts:
+        s.rect(x, 60, w, 34, f)
+        s.text(x + w / 2, 82, name, 12, anchor="middle", mono=True)
+        at[name] = (x, w)
+        x += w
+    s.text(20, 52, "the file", 12, SOFT)
+    d = at["blk.0.attn_q"][0]
+    k = at["blk.0.attn_k"][0]
+    s.line(d, 96, d, 128, SOFT)
+    s.text(d, 142, "gguf_get_data_offset", 11, SOFT, "middle", mono=True)
+    s.line(d, 112, k, 112, SOFT, True)
+    s.text(k + 8, 116, "gguf_get_tensor_offset", 11, SOFT, mono=True)
+    s.text(20, 180, "the mapping (one per run of neighbouring tensors on one device)", 12, SOFT)
+    s.rect(d, 190, 350, 34, "none", INK, "4 3")
+    s.rect(d, 190, 130, 34, FILL[0])
+    s.rect(k, 190, 100, 34, FILL[1])
+    s.text(d + 65, 212, "attn_q", 12, anchor="middle", mono=True)
+    s.text(k + 50, 212, "attn_k", 12, anchor="middle", mono=True)
+    s.line(k, 262, k, 228, SOFT, True)
+    s.text(k, 278, "tensor->data = base + data offset + tensor offset", 12, INK, "middle", mono=True)
+    s.text(k, 300, "tensor->buffer = the mapping as a buffer; no byte has been copied", 12, SOFT, "middle")
+    s.save("loading.svg")
+
+
+for f in (strides, mul_mat, kv_views, permute, objects, loading):
     f()
