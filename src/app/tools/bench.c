@@ -341,7 +341,7 @@ static int run(struct params *p) {
     snprintf(threads, sizeof(threads), "%d", ggml_cpu_default_threads());
     const char *models = session_model_path(p);
     int status = models ? 0 : 2;
-    if (strcmp(p->bench_output, "md") && strcmp(p->bench_output, "csv") && strcmp(p->bench_output, "json") && strcmp(p->bench_output, "jsonl")) {
+    if (strcmp(p->bench_output, "md") != 0 && strcmp(p->bench_output, "csv") != 0 && strcmp(p->bench_output, "json") != 0 && strcmp(p->bench_output, "jsonl") != 0) {
         console_error("--output is '%s', but should be md, csv, json or jsonl", p->bench_output);
         return 2;
     }

@@ -24,11 +24,16 @@ struct chat {
     History *history;
 };
 
+// Takes content over, also when it fails.
 static int message_add(struct chat *c, const char *role, char *content) {
+    if (!content) return console_error("no memory for a message");
     if (c->n_messages == c->room) {
         const size_t room = c->room ? 2 * c->room : 16;
         llama_chat_message *grown = realloc(c->messages, room * sizeof(*grown));
-        if (!grown) return console_error("no memory for %zu messages", room);
+        if (!grown) {
+            free(content);
+            return console_error("no memory for %zu messages", room);
+        }
         c->messages = grown;
         c->room = room;
     }
@@ -122,7 +127,7 @@ static int generate(struct chat *c, struct answer *a) {
 
 static int turn(struct chat *c, const char *line) {
     char *content = strdup(line);
-    if (!content || message_add(c, "user", content)) return 1;
+    if (message_add(c, "user", content)) return 1;
     int32_t n;
     char *text = format(c, true, &n);
     if (!text) return 1;
@@ -145,6 +150,7 @@ static int turn(struct chat *c, const char *line) {
     console_rearm();
     if (status == 130) status = 0;
     if (!status) status = message_add(c, "assistant", a.text ? a.text : calloc(1, 1));
+    else free(a.text);
     if (!status) {
         text = format(c, false, &c->formatted);
         status = text ? 0 : 1;
@@ -197,8 +203,7 @@ static char *next_line(struct chat *c) {
 
 static int system_message(struct chat *c) {
     if (!c->p->system_prompt) return 0;
-    char *content = strdup(c->p->system_prompt);
-    return content ? message_add(c, "system", content) : console_error("no memory");
+    return message_add(c, "system", strdup(c->p->system_prompt));
 }
 
 static int start_anew(struct chat *c) {
