@@ -88,6 +88,12 @@ struct ggml_tensor *blk_cache_extra(struct graph *g, struct ggml_tensor *x, int 
     return store(g, &p, p.kv->x[p.cache], &g->cache_x[p.cache], x);
 }
 
+struct ggml_tensor *blk_cache_rows(struct graph *g, struct ggml_tensor *x, int cache, bool extra) {
+    const struct place p = place_of(g, g->hp->cache_layer[cache], &(struct attn_opts){.cache = 1 + cache});
+    if (extra) return store(g, &p, p.kv->x[cache], &g->cache_x[cache], x);
+    return store(g, &p, p.kv->k[cache], &g->cache_k[cache], x);
+}
+
 // [D, n_cell, heads] of a cache or of scratch rows [width, n_cell].
 static struct ggml_tensor *heads_of(struct graph *g, struct ggml_tensor *rows, int64_t d, int64_t n_head) {
     return ggml_view_3d(g->ctx, rows, d, rows->ne[1], n_head, rows->nb[1], ggml_row_size(rows->type, d), 0);
@@ -152,11 +158,16 @@ struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct gg
         n_kv = hp->cache_k[p.cache] / d;
         dv = o->v_of_k ? o->v_of_k : n_kv ? hp->cache_v[p.cache] / n_kv : 0;
     } else {
-        kr = gather(g, blk_flat(g, k));
-        if (!o->v_of_k) vr = gather(g, blk_flat(g, v));
-        n_kv = k->ne[1];
-        dv = o->v_of_k ? o->v_of_k : v->ne[0];
+        // layers that share a cache find the rows where its owner left them
+        struct ggml_tensor **kept = &g->cache_k[p.cache < 0 ? il : p.cache], **kept_v = &g->cache_v[p.cache < 0 ? il : p.cache];
+        if (k) *kept = gather(g, blk_flat(g, k));
+        if (k && v && !o->v_of_k) *kept_v = gather(g, blk_flat(g, v));
+        kr = *kept;
+        vr = *kept_v;
+        n_kv = kr->ne[0] / d;
+        dv = o->v_of_k ? o->v_of_k : vr->ne[0] / n_kv;
     }
+    if (o->more) kr = ggml_concat(g->ctx, kr, o->more, 1);
     struct ggml_tensor *kh = heads_of(g, kr, d, n_kv);
     struct ggml_tensor *vh = o->v_of_k
                                  ? ggml_view_3d(g->ctx, kr, dv, kr->ne[1], n_kv, kr->nb[1], ggml_row_size(kr->type, d), 0)
@@ -164,10 +175,11 @@ struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct gg
     struct ggml_tensor *qp = ggml_permute(g->ctx, q, 0, 2, 1, 3);
     float scale = o->scale != 0 ? o->scale : hp->f_attn_scale != 0 ? hp->f_attn_scale : 1.0f / sqrtf((float) d);
     struct ggml_tensor *a;
-    if (g->cp->flash && !o->bias && !o->keep) {
+    if (g->cp->flash && !o->bias && !o->keep && !o->more) {
         a = attend_blocks(g, &p, qp, kh, vh, scale, o);
     } else {
-        struct ggml_tensor *mask = mask_input(g, &p, kr->ne[1], o->alibi > 0);
+        struct ggml_tensor *mask = mask_input(g, &p, kr->ne[1] - (o->more ? o->more->ne[1] : 0), o->alibi > 0);
+        if (o->more) mask = ggml_concat(g->ctx, mask, o->more_mask, 0);
         if (o->keep) mask = ggml_add(g->ctx, o->keep, mask);
         if (o->bias && g->cp->flash) mask = ggml_add(g->ctx, o->bias, mask);
         a = attend_mask(g, qp, kh, vh, mask, scale, o);

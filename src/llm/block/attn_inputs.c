@@ -108,6 +108,10 @@ static void each_visible(const struct graph_input *in, const struct graph *g, co
         fn(ud, cell, k);
 }
 
+void each_seen(int view, const struct graph *g, const struct ubatch *ub, int i, void (*fn)(void *ud, int32_t cell, int32_t index), void *ud) {
+    each_visible(&(struct graph_input){.a = view, .b = WINDOW_NONE}, g, ub, i, fn, ud);
+}
+
 struct mask_row {
     float *out;
     int32_t *iout;

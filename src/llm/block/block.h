@@ -76,6 +76,8 @@ struct attn_opts {
     struct ggml_tensor *temp;     // [1, 1, T] multiplies q after RoPE
     struct ggml_tensor *bias;     // [n_cell, T, H] added to the scores (attn_bias_cells)
     struct ggml_tensor *keep;     // [n_cell, T] or [n_cell, T, H], 0 or -inf, added to the mask: sparse attention
+    struct ggml_tensor *more;     // further keys [D, n] of the cache's type, after those of the cache (one key head, v_of_k)
+    struct ggml_tensor *more_mask;  // [n, T] who sees them: 0 or -inf
     struct ggml_tensor *gate;     // [H * Dv, T] or [H, T] logits: the result times their sigmoid
     int v_of_k;                   // > 0: the value is the first v_of_k elements of the key (latent attention)
     int cache;                    // 1 + cache to use; 0: hp->kv_cache[il]
@@ -107,6 +109,8 @@ struct ggml_tensor *in_mask(struct graph *g, int il, bool alibi);
 struct ggml_tensor *in_rel_buckets(struct graph *g, int il, int n_buckets, bool bidirectional);
 // The extra per-position values of the layer's cache (indexer keys): stores x [n_x, T], gives all cells [n_x, n_cell] f32.
 struct ggml_tensor *blk_cache_extra(struct graph *g, struct ggml_tensor *x, int il);
+// The same with a cache by its number: its keys (cache_k, of the cache's type), or its extra values.
+struct ggml_tensor *blk_cache_rows(struct graph *g, struct ggml_tensor *x, int cache, bool extra);
 // [n_cell, T] i32: position of the key in each cell relative to the start of its sequence, -1 where not visible.
 struct ggml_tensor *in_cell_pos(struct graph *g, int il);
 
@@ -119,6 +123,8 @@ struct ggml_tensor *in_pool_pos(struct graph *g, int il, int n);
 struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys, struct ggml_tensor *w);
 // For attn_opts.keep: 0 in each query's k best visible cells, -inf in all others; ties by the heap rule of the sheets. scores [n_cell, T].
 struct ggml_tensor *attn_keep_top(struct graph *g, struct ggml_tensor *scores, int il, int k);
+// The same where rows are not cells: pos [n, T] i32 says which position each row stands for, -1 if the query doesn't see it.
+struct ggml_tensor *attn_keep_top_at(struct graph *g, struct ggml_tensor *scores, struct ggml_tensor *pos, int k);
 // The same by pools of n consecutive positions (n divides a block of cells): scores [n_cell / n, T]; all of the k best pools that are complete
 // for the query, and, with tail, what follows its last complete pool.
 struct ggml_tensor *attn_keep_pools(struct graph *g, struct ggml_tensor *scores, int il, int n, int k, bool tail);
@@ -136,6 +142,21 @@ struct ggml_tensor *blk_mla_select(struct graph *g, const struct layer *l, struc
 
 // Through F16 and back: what files of keys keep of a value.
 struct ggml_tensor *blk_f16_rounded(struct graph *g, struct ggml_tensor *x);
+
+// ---- compress.c ---------------------------------------------------------------------------------------------------
+struct compress_opts {
+    const struct weight *kv, *gate, *ape, *norm;  // [E, w], [E, w], [w, n], [d]; w = 2 d: overlapping blocks
+    int n;                        // positions per block: a divisor or a multiple of CELL_BLOCK, at most 128
+    int state_off;                // of its (w / d * n - 1) * 2 w values in the layer's conv state
+    const struct rope_opts *rope;
+};
+// Keys of blocks [d, T]: in each token that ends a block, turned by the block's first position; zero in other tokens.
+struct ggml_tensor *blk_compress(struct graph *g, struct ggml_tensor *x, int il, const struct compress_opts *o);
+// A full cache's rows [d, n_cell] that can end a block of n: [d, n_row] (a view). For each, the last position of its block or -1 where the
+// query doesn't see the whole block [n_row, T] i32; and the mask of it, 0 or -inf, f32.
+struct ggml_tensor *blk_block_ends(struct graph *g, struct ggml_tensor *rows, int n);
+struct ggml_tensor *in_block_ends(struct graph *g, int64_t n_row, int n);
+struct ggml_tensor *in_block_mask(struct graph *g, int64_t n_row, int n);
 
 // ---- mla.c --------------------------------------------------------------------------------------------------------
 struct mla_opts {

@@ -120,11 +120,19 @@ static void fill_nothing(const struct graph_input *in, const struct graph *g, co
     (void) dst;
 }
 
-struct ggml_tensor *attn_keep_top(struct graph *g, struct ggml_tensor *scores, int il, int k) {
+static struct ggml_tensor *keep_top_at(struct graph *g, struct ggml_tensor *scores, struct ggml_tensor *pos, int k, int work_id) {
     const int64_t n = scores->ne[0], t = scores->ne[1];
-    struct ggml_tensor *work = graph_input(g, GGML_TYPE_I32, 2 * n, t, fill_nothing, 0, 0, 0)->t;
-    struct ggml_tensor *args[3] = {scores, in_cell_pos(g, il), work};
+    struct ggml_tensor *work = graph_input(g, GGML_TYPE_I32, 2 * n, t, fill_nothing, work_id, 0, 0)->t;
+    struct ggml_tensor *args[3] = {scores, pos, work};
     return ggml_custom_4d(g->ctx, GGML_TYPE_F32, n, t, 1, 1, args, 3, keep_top, GGML_N_TASKS_MAX, (void *) (intptr_t) k);
+}
+
+struct ggml_tensor *attn_keep_top(struct graph *g, struct ggml_tensor *scores, int il, int k) {
+    return keep_top_at(g, scores, in_cell_pos(g, il), k, 0);
+}
+
+struct ggml_tensor *attn_keep_top_at(struct graph *g, struct ggml_tensor *scores, struct ggml_tensor *pos, int k) {
+    return keep_top_at(g, scores, pos, k, 2);
 }
 
 struct ggml_tensor *attn_keep_pools(struct graph *g, struct ggml_tensor *scores, int il, int n, int k, bool tail) {

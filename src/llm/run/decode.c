@@ -205,6 +205,10 @@ int context_process(struct llama_context *ctx, const struct batch_view *b, bool 
         (void) err_set(ERR_INVALID, "the model was loaded without its weights' data (no_alloc): nothing can be computed");
         return -1;
     }
+    if (encode && ctx->mem && ctx->mem->rs) {
+        (void) err_set(ERR_UNSUPPORTED, "encode: this model's layers keep states, which only llama_decode has");
+        return -1;
+    }
     if (encode && fl & ARCH_ENCODER_DECODER) ctx->cross.n_tokens = 0;
     if (!encode && fl & ARCH_ENCODER_DECODER && ctx->cross.n_tokens == 0) {
         (void) err_set(ERR_INVALID, "decode: this model's decoder needs llama_encode first");
