@@ -1,7 +1,7 @@
 """Recurrent and hybrid architectures of numpy_ref.py: what the golden files don't reach (sparse choices, more heads than one, latent experts)."""
 import numpy as np
 
-from numpy_ref import D, E, F, H, L, V, Tiny, attend, sigmoid, silu, softmax
+from numpy_ref import D, E, F, H, L, V, Tiny, attend, rope, sigmoid, silu, softmax
 
 EPS = 1e-5
 
@@ -61,13 +61,16 @@ def experts(m, h, p, o, router_x=None, width=F):
         w = (w / w.sum() if o.get("norm") else w) * o.get("scale", 1.0)
         for wi, e in zip(w, ids):
             u = up[e] @ h[t]
-            y[t] += wi * (down[e] @ (relu2(u) if gate is None else swiglu(gate[e] @ h[t], u, o.get("clamp", 0.0))))
+            if gate is not None:
+                g = gate[e] @ h[t]
+                u = o["act"](g, u) if "act" in o else swiglu(g, u, o.get("clamp", 0.0))
+            y[t] += wi * (down[e] @ (relu2(u) if gate is None else u))
     return y
 
 
-def ffn(m, h, p, suffix="", width=F, clamp=0.0):
+def ffn(m, h, p, suffix="", width=F, clamp=0.0, act=None):
     g, u = m.lin(h, p + "ffn_gate" + suffix, width), m.lin(h, p + "ffn_up" + suffix, width)
-    return m.lin(swiglu(g, u, clamp), p + "ffn_down" + suffix, E)
+    return m.lin(act(g, u) if act else swiglu(g, u, clamp), p + "ffn_down" + suffix, E)
 
 
 def mamba2(m, h, p, o):
@@ -183,6 +186,24 @@ def jamba(m, tok, pool, o):
     return finish(m, x)
 
 
+def granitehybrid(m, tok, pool, o):
+    x, rs = 12 * m.mat("token_embd", E, V)[tok], 0.22
+    for i in range(L):
+        p = f"blk.{i}."
+        h = m.rms(x, p + "attn_norm.weight")
+        if i == 1:
+            q, k, v = (m.lin(h, p + "attn_" + n, w).reshape(-1, w // D, D) for n, w in (("q", E), ("k", 2 * D), ("v", 2 * D)))
+            q, k = (rope_pairs(q), rope_pairs(k)) if o["rope"] else (q, k)
+            y = attend(q * (0.1 * np.sqrt(D)), k.repeat(2, 1), v.repeat(2, 1), causal(len(tok)))
+            y = m.lin(y, p + "attn_output", E, True)
+        else:
+            y = mamba2(m, h, p, dict(inner=128, state=16, heads=8, groups=1))
+        x = x + rs * y
+        h = m.rms(x, p + "ffn_norm.weight")
+        x = x + rs * (experts(m, h, p, dict(n=6, used=3, norm=True)) + ffn(m, h, p, "_shexp", 48))
+    return finish(m, x) / 8
+
+
 def nemotron_h_moe(m, tok, pool, o):
     x = m.mat("token_embd", E, V)[tok]
     for i in range(L):
@@ -256,15 +277,141 @@ def hc_branch(m, x, p, name, branch):
     return post[:, :, None] * y[:, None] + np.einsum("tsd,tse->tde", c, x)
 
 
-def kda(m, h, p, lower):
+def kda(m, h, p, lower, eps=EPS, gate="low", low=True, positive=False):
+    """gate: two matrices or one; low: the same of the decay; positive: ssm_a is stored without its minus."""
     d = D
     q, k, v = (silu(conv(m, p + "ssm_conv1d_" + n, m.lin(h, p + "attn_" + n, E), 4)).reshape(-1, H, d) for n in "qkv")
-    z = (m.lin(m.lin(h, p + "ssm_f_a", d), p + "ssm_f_b", E) + m.get(p + "ssm_dt.bias", (E,), "bias")).reshape(-1, H, d)
-    a = negative(m, p + "ssm_a", (H,))[:, None]
-    gl = lower * sigmoid(-a * z) if lower else a * softplus(z)
-    y = m.rms(delta(l2(q, 1e-6), l2(k, 1e-6), v, gl, sigmoid(m.lin(h, p + "ssm_beta", H))), p + "ssm_norm.weight")
-    gate = m.lin(m.lin(h, p + "ssm_g_a", d), p + "ssm_g_b", E)
-    return m.lin(y.reshape(-1, E) * sigmoid(gate), p + "attn_output", E)
+    z = m.lin(m.lin(h, p + "ssm_f_a", d), p + "ssm_f_b", E) if low else m.lin(h, p + "ssm_f_a", E)
+    z = (z + m.get(p + "ssm_dt.bias", (E,), "bias")).reshape(-1, H, d)
+    a = m.get(p + "ssm_a", (H,), "norm")[:, None] if positive else negative(m, p + "ssm_a", (H,))[:, None]
+    gl = lower * sigmoid(a * z if positive else -a * z) if lower else a * softplus(z)
+    y = m.rms(delta(l2(q, eps), l2(k, eps), v, gl, sigmoid(m.lin(h, p + "ssm_beta", H))), p + "ssm_norm.weight")
+    g = m.lin(m.lin(h, p + "ssm_g_a", d), p + "ssm_g_b", E) if gate == "low" else m.lin(h, p + gate, E)
+    return m.lin(y.reshape(-1, E) * sigmoid(g), p + "attn_output", E)
+
+
+def rope_pairs(x):
+    """Neighbours (2j, 2j + 1) of [T, heads, R]."""
+    n = x.shape[-1] // 2
+    t = np.arange(len(x))[:, None] * 10000.0 ** (-np.arange(n) / n)
+    c, s = np.cos(t)[:, None], np.sin(t)[:, None]
+    y = np.empty_like(x)
+    y[..., 0::2], y[..., 1::2] = x[..., 0::2] * c - x[..., 1::2] * s, x[..., 0::2] * s + x[..., 1::2] * c
+    return y
+
+
+def mla(m, h, p, ql=0, rope=False, gate=None):
+    """Absorbed latent attention: rank 32, heads 12 + 8, values 16."""
+    n, r, nope, rot, vd = len(h), 32, 12, 8, 16
+    if ql:
+        q = m.lin(m.rms(m.lin(h, p + "attn_q_a", ql), p + "attn_q_a_norm.weight"), p + "attn_q_b", H * (nope + rot))
+    else:
+        q = m.lin(h, p + "attn_q", H * (nope + rot))
+    q, kv = q.reshape(n, H, -1), m.lin(h, p + "attn_kv_a_mqa", r + rot)
+    c, pe, q_pe = m.rms(kv[:, :r], p + "attn_kv_a_norm.weight"), kv[:, None, r:], q[..., nope:]
+    if rope:
+        pe, q_pe = rope_pairs(pe), rope_pairs(q_pe)
+    qq = np.einsum("hrk,thk->thr", m.get(p + "attn_k_b.weight", (H, r, nope)), q[..., :nope])
+    s = (np.einsum("thr,sr->hts", qq, c) + np.einsum("thr,sr->hts", q_pe, pe[:, 0])) / np.sqrt(nope + rot) + causal(n)
+    y = np.einsum("hvr,thr->thv", m.get(p + "attn_v_b.weight", (H, vd, r)), np.einsum("hts,sr->thr", softmax(s), c))
+    if gate == "head":
+        y = y * sigmoid(m.lin(h, p + "attn_gate", H))[:, :, None]
+    y = y.reshape(n, -1)
+    return m.lin(y * sigmoid(m.lin(h, p + "attn_gate", H * vd)) if gate == "all" else y, p + "attn_output", E)
+
+
+def late(g, u, c):
+    return np.minimum(silu(g), c) * np.clip(u, -c, c)
+
+
+def kimi_linear(m, tok, pool, o):
+    x = m.mat("token_embd", E, V)[tok]
+    for i in range(L):
+        p = f"blk.{i}."
+        h = m.rms(x, p + "attn_norm.weight")
+        x = x + (mla(m, h, p) if i == 1 else kda(m, h, p, 0))
+        h = m.rms(x, p + "ffn_norm.weight")
+        moe = dict(n=6, used=3, sigmoid=True, bias=True, norm=True, scale=2.5)
+        x = x + (ffn(m, h, p) if i == 0 else experts(m, h, p, moe) + ffn(m, h, p, "_shexp"))
+    return finish(m, x)
+
+
+def bailingmoe3(m, tok, pool, o):
+    x = m.mat("token_embd", E, V)[tok]
+    for i in range(L):
+        p = f"blk.{i}."
+        h = m.rms(x, p + "attn_norm.weight")
+        x = x + (mla(m, h, p, o["ql"], True, "head") if i == 1 else kda(m, h, p, -5.0, gate="ssm_g_a", low=False, positive=True))
+        h = m.rms(x, p + "ffn_norm.weight")
+        if i == 0:
+            x = x + ffn(m, h, p, act=lambda g, u: late(g, u, 0.4))
+        else:
+            moe = dict(n=6, used=3, sigmoid=True, bias=True, norm=True, scale=2.5, act=lambda g, u: late(g, u, 0.5))
+            x = x + experts(m, h, p, moe) + ffn(m, h, p, "_shexp", act=lambda g, u: late(g, u, 0.4))
+    return finish(m, x)
+
+
+def kimi_k3(m, tok, pool, o):
+    x, bank = m.mat("token_embd", E, V)[tok], []
+
+    def situ(g, u):
+        return 4 * np.tanh(g / 4) * sigmoid(g) * (o["lt"] * np.tanh(u / o["lt"]) if o["lt"] > 0 else u)
+
+    def mix(c, name):
+        if not bank:
+            return c
+        rows = np.stack(bank + [c], 1)
+        w = softmax(m.rms(rows) @ m.get(name + ".weight", (E,)))
+        return np.einsum("tn,tne->te", w, rows)
+
+    for i in range(L):
+        p = f"blk.{i}."
+        h = m.rms(mix(x, p + "attn_res_score"), p + "attn_norm.weight")
+        kept = i % o["block"] == 0
+        if kept:
+            m.get(p + "attn_res_score.weight", (E,))
+            bank.append(x)
+        a = mla(m, h, p, 24, gate="all") if i == 1 else kda(m, h, p, o["lower"], gate="ssm_g")
+        s = a if kept else x + a
+        h = m.rms(mix(s, p + "ffn_res_score"), p + "ffn_norm.weight")
+        if i == 0:
+            y = ffn(m, h, p, act=situ)
+        else:
+            moe = dict(n=6, used=3, sigmoid=True, bias=True, norm=True, scale=2.5, act=situ)
+            y = experts(m, m.lin(h, p + "ffn_routed_down", 32), p, moe, h)
+            y = m.lin(m.rms(y, p + "ffn_routed_norm.weight"), p + "ffn_routed_up", E) + ffn(m, h, p, "_shexp", act=situ)
+        x = s + y
+    return finish(m, mix(x, "output_res_score"))
+
+
+def plamo2(m, tok, pool, o):
+    x, n_in, n, nh, k = m.mat("token_embd", E, V)[tok], 128, 16, 8, 4
+
+    def mixer(h, p):
+        z, u = np.split(m.lin(h, p + "ssm_in", 2 * n_in).reshape(-1, nh, 2 * n_in // nh), 2, -1)
+        u = silu(conv(m, p + "ssm_conv1d", u.reshape(-1, n_in), k))
+        b, c, dt = np.split(m.lin(u, p + "ssm_x", 64 + 2 * n), [n, 2 * n], -1)
+        b, c, dt = (m.rms(y, p + f"ssm_{name}_norm") for y, name in ((b, "b"), (c, "c"), (dt, "dt")))
+        dt, a, d = softplus(m.lin(dt, p + "ssm_dt", nh, True)), negative(m, p + "ssm_a", (nh,)), m.get(p + "ssm_d", (nh,), "norm")
+        u, s, out = u.reshape(-1, nh, n_in // nh), np.zeros((nh, n_in // nh, n)), []
+        for t in range(len(h)):
+            s = np.exp(dt[t] * a)[:, None, None] * s + (dt[t][:, None] * u[t])[:, :, None] * b[t]
+            out.append(s @ c[t] + d[:, None] * u[t])
+        return m.lin((np.array(out) * silu(z)).reshape(-1, n_in), p + "ssm_out", E)
+
+    def attention(h, p):
+        q, kk, v = np.split(m.lin(h, p + "attn_qkv", E + 2 * 2 * D), [E, E + 2 * D], -1)
+        q, kk, v = q.reshape(-1, H, D), kk.reshape(-1, 2, D), v.reshape(-1, 2, D)
+        q, kk = (rope(m.rms(y) * m.get(p + f"attn_{name}_norm.weight", y.shape[1:], "norm")) for y, name in ((q, "q"), (kk, "k")))
+        return m.lin(attend(q, kk.repeat(2, 1), v.repeat(2, 1), causal(len(h))), p + "attn_output", E)
+
+    for i in range(L):
+        p = f"blk.{i}."
+        h = m.rms(x, p + "attn_norm.weight")
+        x = x + m.rms(attention(h, p) if i == 1 else mixer(h, p), p + "post_attention_norm")
+        g, u = np.split(m.lin(m.rms(x, p + "ffn_norm.weight"), p + "ffn_up", 2 * F), 2, -1)
+        x = x + m.rms(m.lin(silu(g) * u, p + "ffn_down", E), p + "post_ffw_norm")
+    return finish(m, x)
 
 
 def glm5_next(m, tok, pool, o):
@@ -272,7 +419,7 @@ def glm5_next(m, tok, pool, o):
     x = np.repeat(m.mat("token_embd", E, V)[tok][:, None], 4, 1)
     n, held = len(tok), {}
 
-    def mla(h, p, i):
+    def pooled(h, p, i):
         low = m.rms(m.lin(h, p + "attn_q_a", ql), p + "attn_q_a_norm.weight")
         q = m.lin(low, p + "attn_q_b", H * kd).reshape(n, H, kd)
         c = m.rms(m.lin(h, p + "attn_kv_a_mqa", r), p + "attn_kv_a_norm.weight")
@@ -295,8 +442,8 @@ def glm5_next(m, tok, pool, o):
 
     for i in range(L):
         p = f"blk.{i}."
-        x = hc_branch(m, x, p, "attn", lambda u: kda(m, m.rms(u, p + "attn_norm.weight"), p, o["lower"]) if i == 1
-                      else mla(m.rms(u, p + "attn_norm.weight"), p, i))
+        x = hc_branch(m, x, p, "attn", lambda u: kda(m, m.rms(u, p + "attn_norm.weight"), p, o["lower"], 1e-6) if i == 1
+                      else pooled(m.rms(u, p + "attn_norm.weight"), p, i))
 
         def network(u):
             h = m.rms(u, p + "ffn_norm.weight")
@@ -380,7 +527,27 @@ GLM = {**RMS, **MOE, "attention.head_count_kv": [1, 0, 1], "attention.q_lora_ran
        "expert_weights_scale": 2.5, "swiglu_clamp_exp": 0.5, "swiglu_clamp_shexp": 0.4, "attention.indexer.head_count": 8,
        "attention.indexer.key_length": 12, "attention.indexer.top_k": 8, "attention.indexer.kpool": 4, "attention.indexer.types": [1, 1, 0],
        "hyper_connection.count": 4, "hyper_connection.sinkhorn_iterations": 3, "hyper_connection.epsilon": 1e-6}
+KIMI = {**RMS, **MOE, "attention.head_count_kv": [0, 1, 0], "attention.kv_lora_rank": 32, "attention.key_length": 40, "attention.value_length": 32,
+        "attention.key_length_mla": 20, "attention.value_length_mla": 16, "rope.dimension_count": 8, "ssm.conv_kernel": 4, "kda.head_dim": D,
+        "leading_dense_block_count": 1, "expert_feed_forward_length": F, "expert_shared_count": 1, "expert_weights_norm": True,
+        "expert_weights_scale": 2.5, "expert_gating_func": 2}
+K3 = {**KIMI, "attention.q_lora_rank": 24, "expert_latent_length": 32, "activation.situ_beta": 4.0}
+LING = {**KIMI, "kda.gate_lower_bound": -5.0, "kda.safe_gate": True, "swiglu_clamp_exp": 0.5, "swiglu_clamp_shexp": 0.4}
+GRANITE = {**RMS, **MOE, "attention.head_count_kv": [0, 2, 0], "ssm.conv_kernel": 4, "ssm.inner_size": 128, "ssm.state_size": 16, "ssm.time_step_rank": 8,
+           "ssm.group_count": 1, "expert_shared_feed_forward_length": 48, "logit_scale": 8.0, "residual_scale": 0.22, "embedding_scale": 12.0,
+           "attention.scale": 0.1}
 CASES = {
+    "granitehybrid": ("granitehybrid", granitehybrid, {**GRANITE, "rope.scaling.finetuned": False}, dict(rope=False)),
+    "granitehybrid-rope": ("granitehybrid", granitehybrid, GRANITE, dict(rope=True)),
+    "plamo2": ("plamo2", plamo2, {**RMS, "attention.head_count": [0, H, 0], "attention.head_count_kv": [0, 2, 0], "attention.key_length": D,
+                                  "attention.value_length": D, "ssm.conv_kernel": 4, "ssm.inner_size": 128, "ssm.state_size": 16,
+                                  "ssm.time_step_rank": 8, "ssm.group_count": 0}, {}),
+    "kimi-linear": ("kimi-linear", kimi_linear, KIMI, {}),
+    "bailingmoe3": ("bailingmoe3", bailingmoe3, {**LING, "attention.q_lora_rank": 24}, dict(ql=24)),
+    "bailingmoe3-direct-q": ("bailingmoe3", bailingmoe3, LING, dict(ql=0)),
+    "kimi-k3": ("kimi-k3", kimi_k3, {**K3, "attn_res.block_size": 2, "activation.situ_linear_beta": 25.0, "kda.gate_lower_bound": -5.0},
+                dict(block=2, lt=25.0, lower=-5.0)),
+    "kimi-k3-each-layer": ("kimi-k3", kimi_k3, {**K3, "attn_res.block_size": 1, "activation.situ_linear_beta": 0.0}, dict(block=1, lt=0.0, lower=0)),
     "jamba-moe": ("jamba", jamba, {**RMS, **MOE, "attention.head_count_kv": [0, H, 0], "ssm.conv_kernel": 4, "ssm.inner_size": 2 * E, "ssm.state_size": 16,
                                    "ssm.time_step_rank": 6}, dict(state=16, rank=6)),
     "nemotron_h_moe": ("nemotron_h_moe", nemotron_h_moe, NEMOTRON, {}),

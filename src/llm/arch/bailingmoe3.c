@@ -2,8 +2,18 @@
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
-    K_RMS, K_Q_LORA("0"), K_MLA_ABSORBED, K_KDA, {"leading_dense_block_count", HP_n_layer_dense_lead, REQ, 0}, K_FX(REQ), K_NSH(REQ),
-    K_FS("Fx*max(1,nsh)"), K_WSCALE, K_WNORM, K_GATING(REQ), K_SECTIONS("0"),
+    K_RMS,
+    K_Q_LORA("0"),
+    K_MLA_ABSORBED,
+    K_KDA,
+    {"leading_dense_block_count", HP_n_layer_dense_lead, REQ, 0},
+    K_FX(REQ),
+    K_NSH(REQ),
+    K_FS("Fx*max(1,nsh)"),
+    K_WSCALE,
+    K_WNORM,
+    K_GATING(REQ),
+    K_SECTIONS("0"),
     {"kda.gate_lower_bound", HP_kda_gate_lower, REQ, 0},
     {"kda.safe_gate", HP_kda_safe_gate, "1", 0},
     {"swiglu_clamp_exp", HP_swiglu_clamp_exp, "0", 0},
@@ -12,9 +22,21 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_NORM(attn_norm), T_MLA_ABSORBED(0, "!rec"), {SLOT_attn_gate, "E,H", 0, "!rec", 0, 0, 0}, T_KDA,
-    {SLOT_ssm_f_a, "E,H*kdad", 0, "rec", 0, 0, 0}, {SLOT_ssm_g_a, "E,H*kdad", 0, "rec", 0, 0, 0},
-    T_NORM(ffn_norm), T_FFN_WHEN("i<lead"), T_ROUTER("i>=lead"), T_EXP_PROBS_B(0, "i>=lead"), T_EXPERTS("Fx", 0, "i>=lead"), T_SHEXP("Fs", 0, "i>=lead"),
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    T_NORM(attn_norm),
+    T_MLA_ABSORBED(0, "!rec"),
+    {SLOT_attn_gate, "E,H", 0, "!rec", 0, 0, 0},
+    T_KDA,
+    {SLOT_ssm_f_a, "E,H*kdad", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_g_a, "E,H*kdad", 0, "rec", 0, 0, 0},
+    T_NORM(ffn_norm),
+    T_FFN_WHEN("i<lead"),
+    T_ROUTER("i>=lead"),
+    T_EXP_PROBS_B(0, "i>=lead"),
+    T_EXPERTS("Fx", 0, "i>=lead"),
+    T_SHEXP("Fs", 0, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -27,7 +49,9 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 
 static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     if (!g->hp->is_recr[il]) return blk_mla(g, l, x, il, &(struct mla_opts){.gate = &l->attn_gate});
-    return blk_kda(g, l, x, il, &(struct kda_opts){.gate = blk_linear(g, &l->ssm_g_a, x), .lower = g->hp->kda_gate_lower, .a_positive = true});
+    return blk_kda(
+        g, l, x, il,
+        &(struct kda_opts){.gate = blk_linear(g, &l->ssm_g_a, x), .lower = g->hp->kda_gate_lower, .a_positive = true});
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
@@ -37,7 +61,9 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     x = ggml_add(g->ctx, cur, x);
     const struct form_opts o = {
         .act = {.clamp = hp->swiglu_clamp_shexp[il], .clamp_late = true},
-        .moe = {.norm = hp->expert_weights_norm, .wscale = hp->expert_weights_scale, .act = {.clamp = hp->swiglu_clamp_exp[il], .clamp_late = true}},
+        .moe = {.norm = hp->expert_weights_norm,
+                .wscale = hp->expert_weights_scale,
+                .act = {.clamp = hp->swiglu_clamp_exp[il], .clamp_late = true}},
     };
     return ggml_add(g->ctx, blk_network(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), il, &o), x);
 }

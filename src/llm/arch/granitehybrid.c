@@ -2,7 +2,9 @@
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
-    K_RMS, K_SSM, K_SSM_GROUP,
+    K_RMS,
+    K_SSM,
+    K_SSM_GROUP,
     {"logit_scale", HP_f_logit_scale, "0", 0},
     {"residual_scale", HP_f_residual_scale, "0", 0},
     {"embedding_scale", HP_f_embd_scale, "0", 0},
@@ -13,9 +15,19 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_ROPE_FREQS, T_NORM(attn_norm), T_MAMBA2(T_SCALE, "rec"), T_QKV_WHEN("!rec"),
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    T_ROPE_FREQS,
+    T_NORM(attn_norm),
+    T_MAMBA2(T_SCALE, "rec"),
+    T_QKV_WHEN("!rec"),
     {SLOT_attn_output, "H*Dv,E", T_BIAS_OPT | T_SCALE, "!rec", 0, 0, 0},
-    T_NORM(ffn_norm), T_FFN_ANY(T_BIAS_OPT, "X==0"), T_ROUTER("X>0"), T_EXPERTS_MERGED("F", 0, "X>0"), T_SHEXP("Fs", 0, "X>0&&Fs>0"),
+    T_NORM(ffn_norm),
+    T_FFN_ANY(T_BIAS_OPT, "X==0"),
+    T_ROUTER("X>0"),
+    T_EXPERTS_MERGED("F", 0, "X>0"),
+    T_SHEXP("Fs", 0, "X>0&&Fs>0"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -23,8 +35,9 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     arch_recurrent_by_kv(hp);
     for (int i = 0; i < hp->n_block; i++) hp->rope_layers[i] = hp->rope_finetuned != 0;
     TRY(arch_require(hp->ssm_inner == 2 * hp->n_embd, b, "the inner size must be twice the embedding's"));
-    return arch_require(hp->ssm_group > 0 && hp->ssm_dt_rank > 0 && hp->ssm_dt_rank % hp->ssm_group == 0 && hp->ssm_inner % hp->ssm_dt_rank == 0, b,
-                        "heads must divide the inner size and groups the heads");
+    return arch_require(hp->ssm_group > 0 && hp->ssm_dt_rank > 0 && hp->ssm_dt_rank % hp->ssm_group == 0 &&
+                            hp->ssm_inner % hp->ssm_dt_rank == 0,
+                        b, "heads must divide the inner size and groups the heads");
 }
 
 static struct ggml_tensor *embed(struct graph *g) { return blk_embed(g, g->hp->f_embd_scale); }
@@ -35,7 +48,8 @@ static void head(struct graph *g, struct ggml_tensor *x) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    const struct form_opts o = {.recurrent = blk_mamba2, .residual = g->hp->f_residual_scale, .moe = {.gate = GATE_SOFTMAX, .norm = true}};
+    const struct form_opts o = {
+        .recurrent = blk_mamba2, .residual = g->hp->f_residual_scale, .moe = {.gate = GATE_SOFTMAX, .norm = true}};
     return blk_pre_norm(g, l, x, il, &o);
 }
 

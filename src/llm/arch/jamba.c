@@ -7,9 +7,20 @@ static const struct arch_key keys[] = {K_RMS, K_SSM, {NULL, 0, NULL, 0}};
 
 // Fx > 0 marks layers of experts (setup)
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_NORM(attn_norm), T_QKV_WHEN("!rec"), T_O_WHEN("!rec"), T_MAMBA1(T_SCALE, "rec"),
-    {SLOT_ssm_dt_norm, "nh", 0, "rec", 0, 0, 0}, {SLOT_ssm_b_norm, "N", 0, "rec", 0, 0, 0}, {SLOT_ssm_c_norm, "N", 0, "rec", 0, 0, 0},
-    T_NORM(ffn_norm), T_FFN_WHEN("Fx==0"), T_ROUTER("Fx>0"), T_EXPERTS("Fx", 0, "Fx>0"),
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    T_NORM(attn_norm),
+    T_QKV_WHEN("!rec"),
+    T_O_WHEN("!rec"),
+    T_MAMBA1(T_SCALE, "rec"),
+    {SLOT_ssm_dt_norm, "nh", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_b_norm, "N", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_c_norm, "N", 0, "rec", 0, 0, 0},
+    T_NORM(ffn_norm),
+    T_FFN_WHEN("Fx==0"),
+    T_ROUTER("Fx>0"),
+    T_EXPERTS("Fx", 0, "Fx>0"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

@@ -4,9 +4,15 @@
 static const struct arch_key keys[] = {K_LN, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, {SLOT_token_types, "E,?", T_OPT, 0, 0, 0, 0}, {SLOT_token_embd_norm, "E", T_BIAS, 0, 0, 0, 0}, T_QKV,
-    {SLOT_attn_output, "H*Dv,E", T_BIAS_OPT | T_SCALE, 0, 0, 0, 0}, T_NORM_B(attn_output_norm), T_NORM_B(layer_output_norm),
-    {SLOT_ffn_up, "E,F", T_BIAS_OPT, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", T_BIAS_OPT, 0, 0, 0, 0},
+    T_EMBD,
+    {SLOT_token_types, "E,?", T_OPT, 0, 0, 0, 0},
+    {SLOT_token_embd_norm, "E", T_BIAS, 0, 0, 0, 0},
+    T_QKV,
+    {SLOT_attn_output, "H*Dv,E", T_BIAS_OPT | T_SCALE, 0, 0, 0, 0},
+    T_NORM_B(attn_output_norm),
+    T_NORM_B(layer_output_norm),
+    {SLOT_ffn_up, "E,F", T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_ffn_down, "F,E", T_BIAS_OPT, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

@@ -2,7 +2,16 @@
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
-    K_RMS, K_Q_LORA("0"), K_MLA_ABSORBED, K_KDA, K_LEAD, K_FX(REQ), K_NSH(REQ), K_WSCALE, K_WNORM, K_GATING(REQ),
+    K_RMS,
+    K_Q_LORA("0"),
+    K_MLA_ABSORBED,
+    K_KDA,
+    K_LEAD,
+    K_FX(REQ),
+    K_NSH(REQ),
+    K_WSCALE,
+    K_WNORM,
+    K_GATING(REQ),
     {"expert_latent_length", HP_n_expert_latent, "0", 0},
     {"attn_res.block_size", HP_res_block, REQ, 0},
     {"activation.situ_beta", HP_situ_beta, REQ, 0},
@@ -14,13 +23,29 @@ static const struct arch_key keys[] = {
 #define EXPERTS "i>=lead"
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN, {SLOT_output_res_score, "E", 0, "rblk>0", 0, 0, 0}, {SLOT_attn_res_score, "E", 0, "rblk>0", 0, 0, 0},
-    {SLOT_ffn_res_score, "E", 0, "rblk>0", 0, 0, 0}, T_NORM(attn_norm), T_MLA_ABSORBED(0, "!rec"), {SLOT_attn_gate, "E,H*vd", T_OPT, "!rec", 0, 0, 0},
-    T_KDA, {SLOT_ssm_f_a, "E,kdad", 0, "rec", 0, 0, 0}, {SLOT_ssm_f_b, "kdad,H*kdad", 0, "rec", 0, 0, 0}, {SLOT_ssm_g, "E,H*kdad", 0, "rec", 0, 0, 0},
-    T_NORM(ffn_norm), T_FFN_WHEN("i<lead"), T_ROUTER(EXPERTS), T_EXP_PROBS_B(0, EXPERTS),
-    {SLOT_ffn_gate_exps, "m+(m==0)*E,Fx,X", 0, EXPERTS, 0, 0, 0}, {SLOT_ffn_up_exps, "m+(m==0)*E,Fx,X", 0, EXPERTS, 0, 0, 0},
-    {SLOT_ffn_down_exps, "Fx,m+(m==0)*E,X", 0, EXPERTS, 0, 0, 0}, {SLOT_ffn_routed_down, "E,m", 0, EXPERTS "&&m>0", 0, 0, 0},
-    {SLOT_ffn_routed_up, "m,E", 0, EXPERTS "&&m>0", 0, 0, 0}, {SLOT_ffn_routed_norm, "m", T_OPT, EXPERTS "&&m>0", 0, 0, 0},
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
+    {SLOT_output_res_score, "E", 0, "rblk>0", 0, 0, 0},
+    {SLOT_attn_res_score, "E", 0, "rblk>0", 0, 0, 0},
+    {SLOT_ffn_res_score, "E", 0, "rblk>0", 0, 0, 0},
+    T_NORM(attn_norm),
+    T_MLA_ABSORBED(0, "!rec"),
+    {SLOT_attn_gate, "E,H*vd", T_OPT, "!rec", 0, 0, 0},
+    T_KDA,
+    {SLOT_ssm_f_a, "E,kdad", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_f_b, "kdad,H*kdad", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_g, "E,H*kdad", 0, "rec", 0, 0, 0},
+    T_NORM(ffn_norm),
+    T_FFN_WHEN("i<lead"),
+    T_ROUTER(EXPERTS),
+    T_EXP_PROBS_B(0, EXPERTS),
+    {SLOT_ffn_gate_exps, "m+(m==0)*E,Fx,X", 0, EXPERTS, 0, 0, 0},
+    {SLOT_ffn_up_exps, "m+(m==0)*E,Fx,X", 0, EXPERTS, 0, 0, 0},
+    {SLOT_ffn_down_exps, "Fx,m+(m==0)*E,X", 0, EXPERTS, 0, 0, 0},
+    {SLOT_ffn_routed_down, "E,m", 0, EXPERTS "&&m>0", 0, 0, 0},
+    {SLOT_ffn_routed_up, "m,E", 0, EXPERTS "&&m>0", 0, 0, 0},
+    {SLOT_ffn_routed_norm, "m", T_OPT, EXPERTS "&&m>0", 0, 0, 0},
     T_SHEXP("Fx*max(1,nsh)", T_OPT, EXPERTS),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
@@ -32,7 +57,8 @@ static struct ggml_tensor *mixture(struct graph *g, struct ggml_tensor *x, const
     if (!bank) return x;
     const int64_t e = x->ne[0], t = x->ne[1], n = bank->ne[1] + 1;
     struct ggml_tensor *all = ggml_concat(c, bank, ggml_reshape_3d(c, x, e, 1, t), 1);
-    struct ggml_tensor *s = ggml_mul_mat(c, ggml_reshape_2d(c, score->w, e, 1), ggml_reshape_2d(c, ggml_rms_norm(c, all, g->hp->eps), e, n * t));
+    struct ggml_tensor *s =
+        ggml_mul_mat(c, ggml_reshape_2d(c, score->w, e, 1), ggml_reshape_2d(c, ggml_rms_norm(c, all, g->hp->eps), e, n * t));
     return ggml_dsv4_hc_pre(c, all, ggml_soft_max(c, ggml_reshape_2d(c, s, n, t)));
 }
 
@@ -50,7 +76,8 @@ static struct ggml_tensor *network(struct graph *g, const struct layer *l, struc
     const struct hparams *hp = g->hp;
     const struct act_opts act = {.act = ACT_SITU};
     if (!l->ffn_gate_inp.w) return blk_ffn_layer(g, l, x, ACT_SITU);
-    const struct moe_opts o = {.norm = hp->expert_weights_norm, .wscale = hp->expert_weights_scale, .router_x = x, .act = act};
+    const struct moe_opts o = {
+        .norm = hp->expert_weights_norm, .wscale = hp->expert_weights_scale, .router_x = x, .act = act};
     struct ggml_tensor *y = blk_moe(g, l, l->ffn_routed_down.w ? blk_linear(g, &l->ffn_routed_down, x) : x, il, &o);
     if (l->ffn_routed_norm.w) y = blk_norm(g, y, &l->ffn_routed_norm, NORM_RMS);
     if (l->ffn_routed_up.w) y = blk_linear(g, &l->ffn_routed_up, y);
@@ -65,7 +92,8 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     const bool kept = hp->res_block > 0 && il % hp->res_block == 0;
     if (kept) remember(g, x);
     cur = mixer(g, l, blk_norm(g, cur, &l->attn_norm, NORM_RMS), il);
-    struct ggml_tensor *bank = g->arch_state, *rows = bank ? ggml_reshape_2d(c, bank, bank->ne[0] * bank->ne[1], bank->ne[2]) : NULL;
+    struct ggml_tensor *bank = g->arch_state,
+                       *rows = bank ? ggml_reshape_2d(c, bank, bank->ne[0] * bank->ne[1], bank->ne[2]) : NULL;
     blk_select3(g, il, &cur, &x, &rows);
     if (rows) g->arch_state = ggml_reshape_3d(c, rows, bank->ne[0], bank->ne[1], rows->ne[1]);
     x = kept ? cur : ggml_add(c, cur, x);

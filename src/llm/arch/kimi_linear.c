@@ -1,13 +1,26 @@
 // kimi-linear: three layers of Kimi delta attention to each of latent attention (arXiv 2510.26692). No positions.
 #include "arch/arch.h"
 
-static const struct arch_key keys[] = {K_RMS, K_MLA_ABSORBED, K_KDA, K_LEAD, K_FX(REQ), K_NSH(REQ), K_WSCALE, K_GATING(REQ), {NULL, 0, NULL, 0}};
+static const struct arch_key keys[] = {K_RMS,         K_MLA_ABSORBED,    K_KDA, K_LEAD, K_FX(REQ), K_NSH(REQ), K_WSCALE,
+                                       K_GATING(REQ), {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN, T_NORM(attn_norm), T_MLA_ABSORBED(T_SCALE, "!rec"), {SLOT_attn_qkv, "E,3*H*kdad", T_OPT, "rec", 0, 0, 0}, T_KDA,
-    {SLOT_ssm_f_a, "E,kdad", 0, "rec", 0, 0, 0}, {SLOT_ssm_f_b, "kdad,H*kdad", 0, "rec", 0, 0, 0},
-    {SLOT_ssm_g_a, "E,kdad", 0, "rec", 0, 0, 0}, {SLOT_ssm_g_b, "kdad,H*kdad", 0, "rec", 0, 0, 0},
-    T_NORM(ffn_norm), T_FFN_WHEN("i<lead"), T_ROUTER("i>=lead"), T_EXP_PROBS_B(0, "i>=lead"), T_EXPERTS("Fx", 0, "i>=lead"),
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
+    T_NORM(attn_norm),
+    T_MLA_ABSORBED(T_SCALE, "!rec"),
+    {SLOT_attn_qkv, "E,3*H*kdad", T_OPT, "rec", 0, 0, 0},
+    T_KDA,
+    {SLOT_ssm_f_a, "E,kdad", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_f_b, "kdad,H*kdad", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_g_a, "E,kdad", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_g_b, "kdad,H*kdad", 0, "rec", 0, 0, 0},
+    T_NORM(ffn_norm),
+    T_FFN_WHEN("i<lead"),
+    T_ROUTER("i>=lead"),
+    T_EXP_PROBS_B(0, "i>=lead"),
+    T_EXPERTS("Fx", 0, "i>=lead"),
     T_SHEXP("Fx*max(1,nsh)", 0, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };

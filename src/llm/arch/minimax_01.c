@@ -6,9 +6,19 @@
 static const struct arch_key keys[] = {K_RMS, {"residual_scale", HP_f_residual_scale, REQ, 0}, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_NORM(attn_norm), T_QKV_WHEN("!rec"), {SLOT_attn_output, "H*D,E", T_SCALE, "!rec", 0, 0, 0},
-    {SLOT_attn_qkv, "E,3*H*D", 0, "rec", 0, 0, 0}, {SLOT_attn_gate, "E,H*D", 0, "rec", 0, 0, 0}, {SLOT_attn_norm_2, "H*D", 0, "rec", 0, 0, 0},
-    {SLOT_attn_output, "H*D,E", 0, "rec", 0, 0, 0}, T_NORM(ffn_norm), T_ROUTER(0), T_EXPERTS("F", 0, 0),
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    T_NORM(attn_norm),
+    T_QKV_WHEN("!rec"),
+    {SLOT_attn_output, "H*D,E", T_SCALE, "!rec", 0, 0, 0},
+    {SLOT_attn_qkv, "E,3*H*D", 0, "rec", 0, 0, 0},
+    {SLOT_attn_gate, "E,H*D", 0, "rec", 0, 0, 0},
+    {SLOT_attn_norm_2, "H*D", 0, "rec", 0, 0, 0},
+    {SLOT_attn_output, "H*D,E", 0, "rec", 0, 0, 0},
+    T_NORM(ffn_norm),
+    T_ROUTER(0),
+    T_EXPERTS("F", 0, 0),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -29,11 +39,13 @@ static struct ggml_tensor *lightning(struct graph *g, const struct layer *l, str
     const int64_t d = hp->n_embd_head_k[il], h = hp->n_head[il], t = g->n.n_seq_tokens, n = g->n.n_seqs;
     struct ggml_tensor *p = ggml_silu(c, blk_linear(g, &l->attn_qkv, x)), *part[3];  // [q, k, v] per head
     const size_t row = (size_t) (3 * d) * sizeof(float), tok = row * (size_t) h;
-    for (int i = 0; i < 3; i++) part[i] = ggml_view_4d(c, p, d, h, t, n, row, tok, tok * (size_t) t, (size_t) (i * d) * sizeof(float));
+    for (int i = 0; i < 3; i++)
+        part[i] = ggml_view_4d(c, p, d, h, t, n, row, tok, tok * (size_t) t, (size_t) (i * d) * sizeof(float));
     const float depth = hp->n_layer > 1 ? (float) il / (float) (hp->n_layer - 1) : 0.0f;
     struct ggml_tensor *slopes = graph_input(g, GGML_TYPE_F32, 1, h, fill_slopes, 0, 0, 0)->t;
     struct ggml_tensor *decay = ggml_scale(c, slopes, -(1.0f - depth + 1e-5f));
-    struct ggml_tensor *one = ggml_fill(c, ggml_new_tensor_3d(c, GGML_TYPE_F32, h, t, n), 0.541324854612918f);  // softplus gives 1
+    struct ggml_tensor *any = ggml_view_3d(c, p, h, t, n, tok, tok * (size_t) t, 0);
+    struct ggml_tensor *one = ggml_fill(c, any, 0.541324854612918f);  // softplus gives 1
     struct ggml_tensor *y = blk_ssm_scan(g, il, part[2], one, decay, part[1], part[0]);
     y = blk_norm(g, ggml_reshape_2d(c, y, d * h, t * n), &l->attn_norm_2, NORM_RMS);
     return blk_linear(g, &l->attn_output, ggml_mul(c, y, ggml_sigmoid(c, blk_linear(g, &l->attn_gate, x))));
@@ -44,7 +56,8 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     struct ggml_context *c = g->ctx;
     const float rs = g->hp->f_residual_scale;
     struct ggml_tensor *h = blk_norm(g, x, &l->attn_norm, NORM_RMS);
-    struct ggml_tensor *cur = g->hp->is_recr[il] ? lightning(g, l, h, il) : blk_self_attn(g, l, h, il, &(struct attn_opts){0});
+    struct ggml_tensor *cur =
+        g->hp->is_recr[il] ? lightning(g, l, h, il) : blk_self_attn(g, l, h, il, &(struct attn_opts){0});
     blk_select(g, il, &cur, &h);
     x = ggml_add(c, cur, ggml_scale(c, h, rs));
     h = blk_norm(g, x, &l->ffn_norm, NORM_RMS);

@@ -5,7 +5,11 @@
 #include <string.h>
 
 static const struct arch_key keys[] = {
-    K_LN, K_SWA, K_ROPE_SWA("10000"), {"classifier.output_labels", HP_n_cls_out, "1", 0}, {"classifier.pooling_type", HP_cls_pooling, "0", 0},
+    K_LN,
+    K_SWA,
+    K_ROPE_SWA("10000"),
+    {"classifier.output_labels", HP_n_cls_out, "1", 0},
+    {"classifier.pooling_type", HP_cls_pooling, "0", 0},
     {"decision.block_count", HP_n_decision, "0", 0},
     {NULL, 0, NULL, 0},
 };
@@ -14,15 +18,25 @@ static const struct arch_key keys[] = {
 #define DECIDES "i>=L-ndec"
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, {SLOT_token_embd_norm, "E", 0, 0, 0, 0, 0}, T_OUT_NORM,
-    {SLOT_attn_norm, "E", T_OPT, "i==0&&" BODY, 0, 0, 0}, {SLOT_attn_norm, "E", 0, "i>0&&" BODY, 0, 0, 0}, {SLOT_attn_norm, "E", T_BIAS, DECIDES, 0, 0, 0},
-    {SLOT_attn_qkv, "E,3*E", T_SCALE, BODY, 0, 0, 0}, {SLOT_attn_qkv, "E,3*E", T_BIAS | T_SCALE, DECIDES, 0, 0, 0},
-    {SLOT_attn_output, "E,E", T_SCALE, BODY, 0, 0, 0}, {SLOT_attn_output, "E,E", T_BIAS_OPT | T_SCALE, DECIDES, 0, 0, 0},
-    {SLOT_ffn_norm, "E", 0, BODY, 0, 0, 0}, {SLOT_ffn_norm, "E", T_BIAS, DECIDES, 0, 0, 0},
-    {SLOT_ffn_up, "E,2*F", 0, BODY, 0, 0, 0}, {SLOT_ffn_down, "F,E", 0, BODY, 0, 0, 0},
-    {SLOT_ffn_up, "E,?", T_BIAS, DECIDES, 0, 0, 0}, {SLOT_ffn_down, "?,E", T_BIAS, DECIDES, 0, 0, 0},
+    T_EMBD,
+    {SLOT_token_embd_norm, "E", 0, 0, 0, 0, 0},
+    T_OUT_NORM,
+    {SLOT_attn_norm, "E", T_OPT, "i==0&&" BODY, 0, 0, 0},
+    {SLOT_attn_norm, "E", 0, "i>0&&" BODY, 0, 0, 0},
+    {SLOT_attn_norm, "E", T_BIAS, DECIDES, 0, 0, 0},
+    {SLOT_attn_qkv, "E,3*E", T_SCALE, BODY, 0, 0, 0},
+    {SLOT_attn_qkv, "E,3*E", T_BIAS | T_SCALE, DECIDES, 0, 0, 0},
+    {SLOT_attn_output, "E,E", T_SCALE, BODY, 0, 0, 0},
+    {SLOT_attn_output, "E,E", T_BIAS_OPT | T_SCALE, DECIDES, 0, 0, 0},
+    {SLOT_ffn_norm, "E", 0, BODY, 0, 0, 0},
+    {SLOT_ffn_norm, "E", T_BIAS, DECIDES, 0, 0, 0},
+    {SLOT_ffn_up, "E,2*F", 0, BODY, 0, 0, 0},
+    {SLOT_ffn_down, "F,E", 0, BODY, 0, 0, 0},
+    {SLOT_ffn_up, "E,?", T_BIAS, DECIDES, 0, 0, 0},
+    {SLOT_ffn_down, "?,E", T_BIAS, DECIDES, 0, 0, 0},
     {SLOT_token_types, "E,3", 0, "ndec>0", 0, 0, 0},
-    {SLOT_cls, "E,E", T_OPT | T_BIAS_OPT, 0, 0, 0, 0}, {SLOT_cls_norm, "E", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_cls, "E,E", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_cls_norm, "E", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
     {SLOT_cls_out, "E,ncls", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
@@ -33,7 +47,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     if (name && (!strcmp(name, "silu") || !strcmp(name, "swish") || !strcmp(name, "swiglu"))) hp->act = ACT_SILU;
     if (name && !strcmp(name, "reglu")) hp->act = ACT_RELU;
     TRY(arch_require(!name || strcmp(name, "relu") != 0, b, "the activation relu has no gate, and its networks have one"));
-    TRY(arch_require(hp->n_decision >= 0 && 2 * hp->n_decision <= hp->n_block, b, "more than half of its layers are a head"));
+    TRY(arch_require(hp->n_decision >= 0 && 2 * hp->n_decision <= hp->n_block, b,
+                     "more than half of its layers are a head"));
     TRY(arch_windows(hp, b, WINDOW_SYMMETRIC, 3, true));
     hp->rope_plain_swa = 1;
     hp->n_layer -= hp->n_decision;
@@ -47,7 +62,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     const bool first = il == 0 && !l->attn_norm.w;  // the embedding's norm is its norm already
-    struct ggml_tensor *cur = blk_self_attn(g, l, first ? x : blk_norm(g, x, &l->attn_norm, NORM_LN), il, &(struct attn_opts){0});
+    struct ggml_tensor *cur =
+        blk_self_attn(g, l, first ? x : blk_norm(g, x, &l->attn_norm, NORM_LN), il, &(struct attn_opts){0});
     if (g->hp->n_decision == 0) blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     const enum act act = il < g->hp->n_layer ? (enum act) g->hp->act : ACT_RELU;
@@ -70,8 +86,10 @@ static struct ggml_tensor *decide(struct graph *g, struct ggml_tensor *x) {
 
 static void head(struct graph *g, struct ggml_tensor *x) {
     const bool decides = g->hp->n_decision > 0 && g->w->cls.w && g->w->cls_out.w;
-    if (!decides) blk_head(g, x, &(struct head_opts){.norm = NORM_LN});
-    else blk_head(g, decide(g, blk_norm(g, x, &g->w->output_norm, NORM_LN)), &(struct head_opts){.no_norm = true});
+    if (!decides)
+        blk_head(g, x, &(struct head_opts){.norm = NORM_LN});
+    else
+        blk_head(g, decide(g, blk_norm(g, x, &g->w->output_norm, NORM_LN)), &(struct head_opts){.no_norm = true});
 }
 
 static struct ggml_tensor *pooled(struct graph *g, struct ggml_tensor *x, enum llama_pooling_type kind) {

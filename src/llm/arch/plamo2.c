@@ -8,15 +8,29 @@ static const struct arch_key keys[] = {K_RMS, K_SSM, {"ssm.group_count", HP_ssm_
 #define DT "max(64,floor(E/16))"
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_NORM(attn_norm), T_NORM(ffn_norm),
-    {SLOT_post_attn_norm, "E", T_NO_SUFFIX, 0, 0, 0, 0}, {SLOT_post_ffw_norm, "E", T_NO_SUFFIX, 0, 0, 0, 0},
-    {SLOT_ffn_up, "E,2*F", 0, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
-    {SLOT_ssm_in, "E,2*I", 0, "rec", 0, 0, 0}, {SLOT_ssm_conv1d, "k,I", 0, "rec", 0, 0, 0}, {SLOT_ssm_x, "I," DT "+2*N", 0, "rec", 0, 0, 0},
-    {SLOT_ssm_dt, DT ",nh", T_BIAS, "rec", 0, 0, 0}, {SLOT_ssm_a, "nh", T_NO_SUFFIX, "rec", 0, 0, 0}, {SLOT_ssm_d, "nh", T_NO_SUFFIX, "rec", 0, 0, 0},
-    {SLOT_ssm_out, "I,E", 0, "rec", 0, 0, 0}, {SLOT_ssm_dt_norm, DT, T_NO_SUFFIX, "rec", 0, 0, 0},
-    {SLOT_ssm_b_norm, "N", T_NO_SUFFIX, "rec", 0, 0, 0}, {SLOT_ssm_c_norm, "N", T_NO_SUFFIX, "rec", 0, 0, 0},
-    {SLOT_attn_qkv, "E,H*D+K*D+K*Dv", 0, "!rec", 0, 0, 0}, {SLOT_attn_q_norm, "D,H", 0, "!rec", 0, 0, 0},
-    {SLOT_attn_k_norm, "D,K", 0, "!rec", 0, 0, 0}, T_O_WHEN("!rec"),
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    T_NORM(attn_norm),
+    T_NORM(ffn_norm),
+    {SLOT_post_attn_norm, "E", T_NO_SUFFIX, 0, 0, 0, 0},
+    {SLOT_post_ffw_norm, "E", T_NO_SUFFIX, 0, 0, 0, 0},
+    {SLOT_ffn_up, "E,2*F", 0, 0, 0, 0, 0},
+    {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
+    {SLOT_ssm_in, "E,2*I", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_conv1d, "k,I", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_x, "I," DT "+2*N", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_dt, DT ",nh", T_BIAS, "rec", 0, 0, 0},
+    {SLOT_ssm_a, "nh", T_NO_SUFFIX, "rec", 0, 0, 0},
+    {SLOT_ssm_d, "nh", T_NO_SUFFIX, "rec", 0, 0, 0},
+    {SLOT_ssm_out, "I,E", 0, "rec", 0, 0, 0},
+    {SLOT_ssm_dt_norm, DT, T_NO_SUFFIX, "rec", 0, 0, 0},
+    {SLOT_ssm_b_norm, "N", T_NO_SUFFIX, "rec", 0, 0, 0},
+    {SLOT_ssm_c_norm, "N", T_NO_SUFFIX, "rec", 0, 0, 0},
+    {SLOT_attn_qkv, "E,H*D+K*D+K*Dv", 0, "!rec", 0, 0, 0},
+    {SLOT_attn_q_norm, "D,H", 0, "!rec", 0, 0, 0},
+    {SLOT_attn_k_norm, "D,K", 0, "!rec", 0, 0, 0},
+    T_O_WHEN("!rec"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -34,7 +48,8 @@ static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct 
     const int64_t n_dt = l->ssm_dt.w->ne[0];
     struct ggml_tensor *zx = ggml_reshape_3d(c, blk_linear(g, &l->ssm_in, x), 2 * hd, nh, t);
     struct ggml_tensor *z = ggml_cont_2d(c, ggml_view_3d(c, zx, hd, nh, t, zx->nb[1], zx->nb[2], 0), n_in, t);
-    struct ggml_tensor *u = ggml_cont_2d(c, ggml_view_3d(c, zx, hd, nh, t, zx->nb[1], zx->nb[2], (size_t) hd * sizeof(float)), n_in, t);
+    struct ggml_tensor *u =
+        ggml_cont_2d(c, ggml_view_3d(c, zx, hd, nh, t, zx->nb[1], zx->nb[2], (size_t) hd * sizeof(float)), n_in, t);
     u = ggml_silu(c, blk_conv(g, blk_by_seq(g, u), l->ssm_conv1d.w, il, 0));
     u = ggml_reshape_2d(c, u, n_in, t);
     struct ggml_tensor *p = blk_linear(g, &l->ssm_x, u);

@@ -5,7 +5,12 @@
 #include <math.h>
 
 static const struct arch_key keys[] = {
-    K_RMS, K_SECTIONS(REQ), K_FX_OR("F/U"), K_FS("F"), K_SSM, K_SSM_GROUP,
+    K_RMS,
+    K_SECTIONS(REQ),
+    K_FX_OR("F/U"),
+    K_FS("F"),
+    K_SSM,
+    K_SSM_GROUP,
     {"hyper_connection.count", HP_n_hc, REQ, 0},
     {"hyper_connection.low_rank", HP_hc_low_rank, REQ, 0},
     {"attention.indexer.head_count", HP_idx_head, REQ, 0},
@@ -22,21 +27,42 @@ static const struct arch_key keys[] = {
 
 #define SELECTS "!rec&&cr>0"
 #define PLE "i==plel"
-#define HC(slot)                                                                                             \
-    {SLOT_##slot##_norm, "E,hc", 0, 0, 0, 0, 0}, {SLOT_##slot##_down, "hc*E,hclr", 0, 0, 0, 0, 0}, {SLOT_##slot##_up, "hclr,hc*E", 0, 0, 0, 0, 0}
+#define HC(slot)                                                                                                            \
+    {SLOT_##slot##_norm, "E,hc", 0, 0, 0, 0, 0}, {SLOT_##slot##_down, "hc*E,hclr", 0, 0, 0, 0, 0}, {                        \
+        SLOT_##slot##_up, "hclr,hc*E", 0, 0, 0, 0, 0                                                                        \
+    }
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_TIED, HC(output_hc), HC(hc_attn), {SLOT_hc_attn_inject, "hc*E,hc", 0, 0, 0, 0, 0}, HC(hc_ffn),
-    {SLOT_hc_ffn_inject, "hc*E,hc", 0, 0, 0, 0, 0}, {SLOT_per_layer_token_embd, "Ep,?", 0, "plel>=0", 0, 0, 0},
+    T_EMBD,
+    T_OUT_TIED,
+    HC(output_hc),
+    HC(hc_attn),
+    {SLOT_hc_attn_inject, "hc*E,hc", 0, 0, 0, 0, 0},
+    HC(hc_ffn),
+    {SLOT_hc_ffn_inject, "hc*E,hc", 0, 0, 0, 0, 0},
+    {SLOT_per_layer_token_embd, "Ep,?", 0, "plel>=0", 0, 0, 0},
     {SLOT_attn_qkv, "E,2*H*D+2*K*D", T_OPT | T_SCALE, "!rec", 0, 0, 0},
-    {SLOT_attn_q, "E,2*H*D", T_SCALE, "!rec", SLOT_attn_qkv, 0, 0}, {SLOT_attn_k, "E,K*D", T_SCALE, "!rec", SLOT_attn_qkv, 0, 0},
-    {SLOT_attn_v, "E,K*D", T_SCALE, "!rec", SLOT_attn_qkv, 0, 0}, {SLOT_attn_output, "H*D,E", T_SCALE, "!rec", 0, 0, 0},
-    {SLOT_attn_q_norm, "D", 0, "!rec", 0, 0, 0}, {SLOT_attn_k_norm, "D", 0, "!rec", 0, 0, 0},
-    {SLOT_idx_q_proj, "E,ni*di", 0, SELECTS, 0, 0, 0}, {SLOT_idx_k_proj, "E,di", 0, SELECTS, 0, 0, 0},
-    {SLOT_idx_q_norm, "di", 0, SELECTS, 0, 0, 0}, {SLOT_idx_k_norm, "di", 0, SELECTS, 0, 0, 0}, T_GATED_DELTA,
-    {SLOT_ple_key, "E,hc*E", 0, PLE, 0, 0, 0}, {SLOT_ple_value, "E,E", 0, PLE, 0, 0, 0}, {SLOT_ple_norm_key, "E,hc", 0, PLE, 0, 0, 0},
-    {SLOT_ple_norm_query, "E,hc", 0, PLE, 0, 0, 0}, {SLOT_ple_norm_conv, "E,hc", 0, PLE, 0, 0, 0}, {SLOT_ple_conv1d, "plek,hc*E", 0, PLE, 0, 0, 0},
-    T_ROUTER(0), T_EXPERTS_MERGED("Fx", T_SCALE, 0), {SLOT_ffn_gate_inp_shexp, "E", 0, 0, 0, 0, 0}, T_SHEXP("Fs", T_SCALE, 0),
+    {SLOT_attn_q, "E,2*H*D", T_SCALE, "!rec", SLOT_attn_qkv, 0, 0},
+    {SLOT_attn_k, "E,K*D", T_SCALE, "!rec", SLOT_attn_qkv, 0, 0},
+    {SLOT_attn_v, "E,K*D", T_SCALE, "!rec", SLOT_attn_qkv, 0, 0},
+    {SLOT_attn_output, "H*D,E", T_SCALE, "!rec", 0, 0, 0},
+    {SLOT_attn_q_norm, "D", 0, "!rec", 0, 0, 0},
+    {SLOT_attn_k_norm, "D", 0, "!rec", 0, 0, 0},
+    {SLOT_idx_q_proj, "E,ni*di", 0, SELECTS, 0, 0, 0},
+    {SLOT_idx_k_proj, "E,di", 0, SELECTS, 0, 0, 0},
+    {SLOT_idx_q_norm, "di", 0, SELECTS, 0, 0, 0},
+    {SLOT_idx_k_norm, "di", 0, SELECTS, 0, 0, 0},
+    T_GATED_DELTA,
+    {SLOT_ple_key, "E,hc*E", 0, PLE, 0, 0, 0},
+    {SLOT_ple_value, "E,E", 0, PLE, 0, 0, 0},
+    {SLOT_ple_norm_key, "E,hc", 0, PLE, 0, 0, 0},
+    {SLOT_ple_norm_query, "E,hc", 0, PLE, 0, 0, 0},
+    {SLOT_ple_norm_conv, "E,hc", 0, PLE, 0, 0, 0},
+    {SLOT_ple_conv1d, "plek,hc*E", 0, PLE, 0, 0, 0},
+    T_ROUTER(0),
+    T_EXPERTS_MERGED("Fx", T_SCALE, 0),
+    {SLOT_ffn_gate_inp_shexp, "E", 0, 0, 0, 0, 0},
+    T_SHEXP("Fs", T_SCALE, 0),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -45,7 +71,9 @@ static const struct arch_tensor tensors[] = {
 static enum err read_exactly(const struct model_build *b, const char *key, int64_t *out, int n) {
     int got;
     TRY(arch_key_ints(b, key, out, n, &got));
-    return got == n ? ERR_OK : err_set(ERR_FORMAT, "key %s.%s has %d entries instead of %d", b->arch->name, key, got < 0 ? 0 : got, n);
+    return got == n
+               ? ERR_OK
+               : err_set(ERR_FORMAT, "key %s.%s has %d entries instead of %d", b->arch->name, key, got < 0 ? 0 : got, n);
 }
 
 static enum err read_ngrams(struct hparams *hp, const struct model_build *b) {
@@ -53,24 +81,29 @@ static enum err read_ngrams(struct hparams *hp, const struct model_build *b) {
     if (!arch_has_key(b, "ple.layers")) return ERR_OK;
     int64_t layer, mul[PLE_MAX_NGRAM];
     TRY(read_exactly(b, "ple.layers", &layer, 1));
-    TRY(arch_require(layer >= 0 && layer < hp->n_layer && hp->is_recr[layer], b, "its n-gram embeddings don't belong to a recurrent layer"));
+    TRY(arch_require(layer >= 0 && layer < hp->n_layer && hp->is_recr[layer], b,
+                     "its n-gram embeddings don't belong to a recurrent layer"));
     const int n = hp->ple_ngram, n_head = (n - 1) * hp->ple_heads;
-    TRY(arch_require(n >= 2 && n <= PLE_MAX_NGRAM && hp->ple_heads > 0 && hp->ple_heads <= PLE_MAX_HEADS && n_head <= PLE_MAX_HEADS, b,
-                     "its n-grams are of less than 2 or more than 8 tokens, or have more than 64 tables"));
-    TRY(arch_require(hp->ple_conv > 0 && (int64_t) n_head * hp->n_embd_per_layer == hp->n_embd, b, "its n-gram embeddings don't make up one row"));
+    TRY(arch_require(n >= 2 && n <= PLE_MAX_NGRAM && hp->ple_heads > 0 && hp->ple_heads <= PLE_MAX_HEADS &&
+                         n_head <= PLE_MAX_HEADS,
+                     b, "its n-grams are of less than 2 or more than 8 tokens, or have more than 64 tables"));
+    TRY(arch_require(hp->ple_conv > 0 && (int64_t) n_head * hp->n_embd_per_layer == hp->n_embd, b,
+                     "its n-gram embeddings don't make up one row"));
     TRY(read_exactly(b, "ple.layer_multipliers", mul, n));
     TRY(read_exactly(b, "ple.head_offsets", hp->ple_offset, n_head));
     TRY(read_exactly(b, "ple.head_vocab_sizes", hp->ple_rows, n_head));
     for (int i = 0; i < n; i++) hp->ple_mul[i] = (uint64_t) mul[i];
     for (int i = 0; i < n_head; i++)
-        TRY(arch_require(hp->ple_rows[i] > 0 && hp->ple_offset[i] >= 0 && hp->ple_offset[i] + hp->ple_rows[i] <= INT32_MAX, b, "a table of n-grams is empty or too far"));
+        TRY(arch_require(hp->ple_rows[i] > 0 && hp->ple_offset[i] >= 0 && hp->ple_offset[i] + hp->ple_rows[i] <= INT32_MAX,
+                         b, "a table of n-grams is empty or too far"));
     hp->ple_layer = (int32_t) layer;
     return ERR_OK;
 }
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
-    TRY(arch_require(hp->ssm_group > 0 && hp->ssm_dt_rank % hp->ssm_group == 0 && hp->ssm_inner == hp->ssm_dt_rank * hp->ssm_state, b,
-                     "key heads must divide the value heads, which make up the inner size"));
+    TRY(arch_require(hp->ssm_group > 0 && hp->ssm_dt_rank % hp->ssm_group == 0 &&
+                         hp->ssm_inner == hp->ssm_dt_rank * hp->ssm_state,
+                     b, "key heads must divide the value heads, which make up the inner size"));
     TRY(arch_require(hp->n_hc > 1 && hp->hc_low_rank > 0, b, "its residual has one stream, or no mixture"));
     TRY(arch_recurrent_by_key(hp, b, 4));
     int c = 0;
@@ -95,8 +128,8 @@ static struct ggml_tensor *normed(struct graph *g, struct ggml_tensor *x, const 
 }
 
 // The mean of the streams, each gated channel by channel by what a low-rank map of all of them says. *flat: their normed rows [hc * E, T].
-static struct ggml_tensor *mixture(struct graph *g, struct ggml_tensor *x, const struct weight *norm, const struct weight *down,
-                                   const struct weight *up, struct ggml_tensor **flat) {
+static struct ggml_tensor *mixture(struct graph *g, struct ggml_tensor *x, const struct weight *norm,
+                                   const struct weight *down, const struct weight *up, struct ggml_tensor **flat) {
     struct ggml_context *c = g->ctx;
     const float hc = (float) g->hp->n_hc;
     struct ggml_tensor *n = normed(g, streams(g, x), norm), *f = ggml_reshape_2d(c, n, x->ne[0], x->ne[1]);
@@ -106,7 +139,8 @@ static struct ggml_tensor *mixture(struct graph *g, struct ggml_tensor *x, const
 }
 
 // x_s += 2 sigmoid(inject_s / hc) y
-static struct ggml_tensor *inject(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *y, struct ggml_tensor *logits) {
+static struct ggml_tensor *inject(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *y,
+                                  struct ggml_tensor *logits) {
     struct ggml_context *c = g->ctx;
     const int64_t n = g->hp->n_hc, e = y->ne[0], t = y->ne[1];
     struct ggml_tensor *w = ggml_scale(c, ggml_sigmoid(c, ggml_scale(c, logits, 1.0f / (float) n)), 2.0f);
@@ -136,7 +170,8 @@ static struct ggml_tensor *choose(struct graph *g, const struct layer *l, struct
     const struct hparams *hp = g->hp;
     const int64_t d = hp->idx_dim, n = hp->idx_head, t = x->ne[1];
     struct ggml_tensor *rows = blk_cache_extra(g, blk_f16_rounded(g, blk_linear(g, &l->idx_k_proj, x)), il);
-    struct ggml_tensor *q = blk_norm(g, ggml_reshape_3d(c, blk_linear(g, &l->idx_q_proj, x), d, n, t), &l->idx_q_norm, NORM_RMS);
+    struct ggml_tensor *q =
+        blk_norm(g, ggml_reshape_3d(c, blk_linear(g, &l->idx_q_proj, x), d, n, t), &l->idx_q_norm, NORM_RMS);
     struct ggml_tensor *s = attn_index_scores(g, blk_rope(g, q, il), block_keys(g, l, rows, il), NULL);
     const int ratio = hp->compress_ratio[il];
     return attn_keep_pools(g, ggml_scale(c, s, 1.0f / sqrtf((float) d)), il, ratio, hp->idx_top_k / ratio, true);
@@ -164,7 +199,8 @@ static void hash_ngrams(struct ggml_tensor *dst, int ith, int nth, void *ud) {
     const int n = hp->ple_ngram, heads = hp->ple_heads;
     const int64_t t = num->ne[0] - (n - 1);
     for (int64_t i = ith; i < dst->ne[1]; i += nth) {
-        const float *at = (const float *) (const void *) ((const char *) num->data + (size_t) (i / t) * num->nb[2]) + i % t + n - 1;
+        const float *at =
+            (const float *) (const void *) ((const char *) num->data + (size_t) (i / t) * num->nb[2]) + i % t + n - 1;
         int32_t *out = (int32_t *) (void *) ((char *) dst->data + (size_t) i * dst->nb[1]);
         const int32_t own = at[0] > 0 ? (int32_t) at[0] - 1 : hp->ple_eos;
         uint64_t mix = (uint64_t) own * hp->ple_mul[0];
@@ -173,13 +209,15 @@ static void hash_ngrams(struct ggml_tensor *dst, int ith, int nth, void *ud) {
             const int32_t tok = at[-k] > 0 ? (int32_t) at[-k] - 1 : hp->ple_eos;
             ended |= tok == hp->ple_eos;
             mix ^= (uint64_t) (ended ? hp->ple_eos : tok) * hp->ple_mul[k];
-            for (int h = (k - 1) * heads; h < k * heads; h++) out[h] = (int32_t) (mix % (uint64_t) hp->ple_rows[h]) + (int32_t) hp->ple_offset[h];
+            for (int h = (k - 1) * heads; h < k * heads; h++)
+                out[h] = (int32_t) (mix % (uint64_t) hp->ple_rows[h]) + (int32_t) hp->ple_offset[h];
         }
     }
 }
 
 // Causal convolution whose taps lie ple_ngram tokens apart; z [hc * E, t, S].
-static struct ggml_tensor *dilated_conv(struct graph *g, const struct layer *l, struct ggml_tensor *z, int il, int state_off) {
+static struct ggml_tensor *dilated_conv(struct graph *g, const struct layer *l, struct ggml_tensor *z, int il,
+                                        int state_off) {
     struct ggml_context *c = g->ctx;
     const int64_t k = g->hp->ple_conv, step = g->hp->ple_ngram, n_ch = z->ne[0], t = z->ne[1], n = z->ne[2];
     struct ggml_tensor *sx = blk_conv_input(g, z, (k - 1) * step, il, state_off), *w = l->ple_conv1d.w, *sum = NULL;
@@ -195,10 +233,12 @@ static struct ggml_tensor *add_ngrams(struct graph *g, const struct layer *l, st
     struct ggml_context *c = g->ctx;
     const struct hparams *hp = g->hp;
     const int64_t e = hp->n_embd, hc = hp->n_hc, t = x->ne[1], n_table = (hp->ple_ngram - 1) * hp->ple_heads;
-    const int off = (hp->ssm_conv - 1) * (2 * hp->ssm_group + hp->ssm_dt_rank) * hp->ssm_state, off_num = off + (hp->ple_conv - 1) * hp->ple_ngram * (int) (hc * e);
+    const int off = (hp->ssm_conv - 1) * (2 * hp->ssm_group + hp->ssm_dt_rank) * hp->ssm_state,
+              off_num = off + (hp->ple_conv - 1) * hp->ple_ngram * (int) (hc * e);
     struct ggml_tensor *num = graph_input(g, GGML_TYPE_F32, 1, t, fill_numbers, 0, 0, 0)->t;
     struct ggml_tensor *args[1] = {blk_conv_input(g, blk_by_seq(g, num), hp->ple_ngram - 1, il, off_num)};
-    struct ggml_tensor *ids = ggml_custom_4d(c, GGML_TYPE_I32, n_table, t, 1, 1, args, 1, hash_ngrams, GGML_N_TASKS_MAX, (void *) (uintptr_t) hp);
+    struct ggml_tensor *ids =
+        ggml_custom_4d(c, GGML_TYPE_I32, n_table, t, 1, 1, args, 1, hash_ngrams, GGML_N_TASKS_MAX, (void *) (uintptr_t) hp);
     struct ggml_tensor *emb = ggml_get_rows(c, g->w->per_layer_token_embd.w, ggml_reshape_1d(c, ids, n_table * t));
     emb = ggml_reshape_2d(c, emb, e, t);
     // how well a stream fits its key says how much of the value it takes
@@ -225,7 +265,8 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     x = inject(g, x, cur, logits);
     cur = mixture(g, x, &l->hc_ffn_norm, &l->hc_ffn_down, &l->hc_ffn_up, &flat);
     logits = blk_linear(g, &l->hc_ffn_inject, flat);
-    return inject(g, x, blk_network(g, l, cur, il, &(struct form_opts){.moe = {.gate = GATE_SOFTMAX, .norm = true}}), logits);
+    return inject(g, x, blk_network(g, l, cur, il, &(struct form_opts){.moe = {.gate = GATE_SOFTMAX, .norm = true}}),
+                  logits);
 }
 
 static struct ggml_tensor *embed(struct graph *g) { return blk_hc_begin(g, blk_embed(g, 0)); }

@@ -11,18 +11,40 @@ static const struct arch_key keys[] = {
     {NULL, 0, NULL, 0},
 };
 
-#define T_LERP(slot) {SLOT_time_mix_lerp_##slot, "E", 0, 0, SLOT_time_mix_lerp_fused, 0, 0}
+#define T_LERP(slot)                                                                                                        \
+    { SLOT_time_mix_lerp_##slot, "E", 0, 0, SLOT_time_mix_lerp_fused, 0, 0 }
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_NORM_B(token_embd_norm), T_OUT_NORM_B, T_OUT_OWN, T_NORM_B(attn_norm), T_NORM_B(attn_norm_2),
-    {SLOT_time_mix_w1, "E,5*tme", 0, 0, 0, 0, 0}, {SLOT_time_mix_w2, "tme,E,5", 0, 0, 0, 0, 0}, {SLOT_time_mix_lerp_x, "E", 0, 0, 0, 0, 0},
-    {SLOT_time_mix_lerp_fused, "E,1,1,5", T_OPT, 0, 0, 0, 0}, T_LERP(w), T_LERP(k), T_LERP(v), T_LERP(r), T_LERP(g),
-    {SLOT_time_mix_first, "wkvs,E/wkvs", 0, 0, 0, 0, 0}, {SLOT_time_mix_decay, "E", 0, 0, 0, 0, 0},
-    {SLOT_time_mix_decay_w1, "E,tde", 0, 0, 0, 0, 0}, {SLOT_time_mix_decay_w2, "tde,E", 0, 0, 0, 0, 0},
-    {SLOT_time_mix_key, "E,E", 0, 0, 0, 0, 0}, {SLOT_time_mix_value, "E,E", 0, 0, 0, 0, 0}, {SLOT_time_mix_receptance, "E,E", 0, 0, 0, 0, 0},
-    {SLOT_time_mix_gate, "E,E", 0, 0, 0, 0, 0}, {SLOT_time_mix_output, "E,E", 0, 0, 0, 0, 0}, {SLOT_time_mix_ln, "E", T_BIAS, 0, 0, 0, 0},
-    {SLOT_channel_mix_lerp_k, "E", 0, 0, 0, 0, 0}, {SLOT_channel_mix_lerp_r, "E", 0, 0, 0, 0, 0}, {SLOT_channel_mix_key, "E,F", 0, 0, 0, 0, 0},
-    {SLOT_channel_mix_value, "F,E", 0, 0, 0, 0, 0}, {SLOT_channel_mix_receptance, "E,E", 0, 0, 0, 0, 0},
+    T_EMBD,
+    T_NORM_B(token_embd_norm),
+    T_OUT_NORM_B,
+    T_OUT_OWN,
+    T_NORM_B(attn_norm),
+    T_NORM_B(attn_norm_2),
+    {SLOT_time_mix_w1, "E,5*tme", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_w2, "tme,E,5", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_lerp_x, "E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_lerp_fused, "E,1,1,5", T_OPT, 0, 0, 0, 0},
+    T_LERP(w),
+    T_LERP(k),
+    T_LERP(v),
+    T_LERP(r),
+    T_LERP(g),
+    {SLOT_time_mix_first, "wkvs,E/wkvs", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_decay, "E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_decay_w1, "E,tde", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_decay_w2, "tde,E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_key, "E,E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_value, "E,E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_receptance, "E,E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_gate, "E,E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_output, "E,E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_ln, "E", T_BIAS, 0, 0, 0, 0},
+    {SLOT_channel_mix_lerp_k, "E", 0, 0, 0, 0, 0},
+    {SLOT_channel_mix_lerp_r, "E", 0, 0, 0, 0, 0},
+    {SLOT_channel_mix_key, "E,F", 0, 0, 0, 0, 0},
+    {SLOT_channel_mix_value, "F,E", 0, 0, 0, 0, 0},
+    {SLOT_channel_mix_receptance, "E,E", 0, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -52,7 +74,8 @@ static struct ggml_tensor *time_mix(struct graph *g, const struct layer *l, stru
     struct ggml_tensor *u = ggml_tanh(c, blk_linear(g, &l->time_mix_w1, lerp(g, h, dx, l->time_mix_lerp_x.w)));
     u = ggml_cont(c, ggml_permute(c, ggml_reshape_3d(c, u, a, 5, t), 0, 2, 1, 3));
     u = ggml_mul_mat(c, l->time_mix_w2.w, u);  // [E, T, 5]
-    const struct weight *one[5] = {&l->time_mix_lerp_w, &l->time_mix_lerp_k, &l->time_mix_lerp_v, &l->time_mix_lerp_r, &l->time_mix_lerp_g};
+    const struct weight *one[5] = {&l->time_mix_lerp_w, &l->time_mix_lerp_k, &l->time_mix_lerp_v, &l->time_mix_lerp_r,
+                                   &l->time_mix_lerp_g};
     struct ggml_tensor *x[5], *fused = l->time_mix_lerp_fused.w;
     for (int i = 0; i < 5; i++) {
         struct ggml_tensor *m = ggml_view_2d(c, u, e, t, u->nb[1], (size_t) i * u->nb[2]);
@@ -62,8 +85,9 @@ static struct ggml_tensor *time_mix(struct graph *g, const struct layer *l, stru
     w = ggml_exp(c, ggml_neg(c, ggml_exp(c, ggml_add(c, w, l->time_mix_decay.w))));
     struct ggml_tensor *k = blk_linear(g, &l->time_mix_key, x[1]), *v = blk_linear(g, &l->time_mix_value, x[2]);
     struct ggml_tensor *r = blk_linear(g, &l->time_mix_receptance, x[3]), *gate = blk_linear(g, &l->time_mix_gate, x[4]);
-    struct ggml_tensor *o = ggml_rwkv_wkv6(c, ggml_reshape_3d(c, k, s, n_head, t), ggml_reshape_3d(c, v, s, n_head, t), ggml_reshape_3d(c, r, s, n_head, t),
-                                           l->time_mix_first.w, ggml_reshape_3d(c, w, s, n_head, t), blk_wkv_state(g, il));
+    struct ggml_tensor *o = ggml_rwkv_wkv6(c, ggml_reshape_3d(c, k, s, n_head, t), ggml_reshape_3d(c, v, s, n_head, t),
+                                           ggml_reshape_3d(c, r, s, n_head, t), l->time_mix_first.w,
+                                           ggml_reshape_3d(c, w, s, n_head, t), blk_wkv_state(g, il));
     o = ggml_reshape_2d(c, ggml_norm(c, blk_wkv_result(g, o, s, il), 64e-5f), e, t);
     o = ggml_add(c, ggml_mul(c, o, l->time_mix_ln.w), l->time_mix_ln.b);
     return blk_linear(g, &l->time_mix_output, ggml_swiglu_split(c, gate, o));
@@ -77,7 +101,8 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     blk_select3(g, il, &h, &dx, &x);
     struct ggml_tensor *k = blk_linear(g, &l->channel_mix_key, lerp(g, h, dx, l->channel_mix_lerp_k.w));
     k = blk_linear(g, &l->channel_mix_value, ggml_sqr(c, ggml_relu(c, k)));
-    struct ggml_tensor *r = ggml_sigmoid(c, blk_linear(g, &l->channel_mix_receptance, lerp(g, h, dx, l->channel_mix_lerp_r.w)));
+    struct ggml_tensor *r =
+        ggml_sigmoid(c, blk_linear(g, &l->channel_mix_receptance, lerp(g, h, dx, l->channel_mix_lerp_r.w)));
     x = ggml_add(c, x, ggml_mul(c, k, r));
     return hp->rescale_every > 0 && (il + 1) % hp->rescale_every == 0 ? ggml_scale(c, x, 0.5f) : x;
 }

@@ -16,14 +16,34 @@ static const struct arch_key keys[] = {
 #define VR "(i==0)*lri+(i>0)*lrv"
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_NORM_B(token_embd_norm), T_OUT_NORM_B, T_OUT_OWN, T_NORM_B(attn_norm), T_NORM_B(attn_norm_2),
-    T_NORM(time_mix_w0), {SLOT_time_mix_w1, "E,lrd", 0, 0, 0, 0, 0}, {SLOT_time_mix_w2, "lrd,E", 0, 0, 0, 0, 0},
-    T_NORM(time_mix_a0), {SLOT_time_mix_a1, "E,lri", 0, 0, 0, 0, 0}, {SLOT_time_mix_a2, "lri,E", 0, 0, 0, 0, 0},
-    T_NORM(time_mix_v0), {SLOT_time_mix_v1, "E," VR, 0, 0, 0, 0, 0}, {SLOT_time_mix_v2, VR ",E", 0, 0, 0, 0, 0},
-    {SLOT_time_mix_g1, "E,lrg", 0, 0, 0, 0, 0}, {SLOT_time_mix_g2, "lrg,E", 0, 0, 0, 0, 0}, {SLOT_time_mix_lerp_fused, "E,1,1,6", 0, 0, 0, 0, 0},
-    T_NORM(time_mix_k_k), T_NORM(time_mix_k_a), T_NORM(time_mix_r_k), {SLOT_time_mix_key, "E,E", 0, 0, 0, 0, 0},
-    {SLOT_time_mix_value, "E,E", 0, 0, 0, 0, 0}, {SLOT_time_mix_receptance, "E,E", 0, 0, 0, 0, 0}, {SLOT_time_mix_output, "E,E", 0, 0, 0, 0, 0},
-    {SLOT_time_mix_ln, "E", T_BIAS, 0, 0, 0, 0}, T_NORM(channel_mix_lerp_k), {SLOT_channel_mix_key, "E,F", 0, 0, 0, 0, 0},
+    T_EMBD,
+    T_NORM_B(token_embd_norm),
+    T_OUT_NORM_B,
+    T_OUT_OWN,
+    T_NORM_B(attn_norm),
+    T_NORM_B(attn_norm_2),
+    T_NORM(time_mix_w0),
+    {SLOT_time_mix_w1, "E,lrd", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_w2, "lrd,E", 0, 0, 0, 0, 0},
+    T_NORM(time_mix_a0),
+    {SLOT_time_mix_a1, "E,lri", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_a2, "lri,E", 0, 0, 0, 0, 0},
+    T_NORM(time_mix_v0),
+    {SLOT_time_mix_v1, "E," VR, 0, 0, 0, 0, 0},
+    {SLOT_time_mix_v2, VR ",E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_g1, "E,lrg", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_g2, "lrg,E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_lerp_fused, "E,1,1,6", 0, 0, 0, 0, 0},
+    T_NORM(time_mix_k_k),
+    T_NORM(time_mix_k_a),
+    T_NORM(time_mix_r_k),
+    {SLOT_time_mix_key, "E,E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_value, "E,E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_receptance, "E,E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_output, "E,E", 0, 0, 0, 0, 0},
+    {SLOT_time_mix_ln, "E", T_BIAS, 0, 0, 0, 0},
+    T_NORM(channel_mix_lerp_k),
+    {SLOT_channel_mix_key, "E,F", 0, 0, 0, 0, 0},
     {SLOT_channel_mix_value, "F,E", 0, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
@@ -54,15 +74,19 @@ static struct ggml_tensor *time_mix(struct graph *g, const struct layer *l, stru
     struct ggml_context *c = g->ctx;
     const int64_t e = g->hp->n_embd, s = g->hp->wkv_head, n_head = e / s, t = h->ne[1];
     struct ggml_tensor *dx = shift(g, h, il, 0), *x[6], *fused = l->time_mix_lerp_fused.w;
-    for (int i = 0; i < 6; i++) x[i] = ggml_add(c, h, ggml_mul(c, dx, ggml_view_1d(c, fused, e, (size_t) i * fused->nb[3])));  // r, w, k, v, a, g
-    struct ggml_tensor *r = blk_linear(g, &l->time_mix_receptance, x[0]), *k = blk_linear(g, &l->time_mix_key, x[2]), *v = values(g, l, x[3], il);
+    for (int i = 0; i < 6; i++)
+        x[i] = ggml_add(c, h, ggml_mul(c, dx, ggml_view_1d(c, fused, e, (size_t) i * fused->nb[3])));  // r, w, k, v, a, g
+    struct ggml_tensor *r = blk_linear(g, &l->time_mix_receptance, x[0]), *k = blk_linear(g, &l->time_mix_key, x[2]),
+                       *v = values(g, l, x[3], il);
     struct ggml_tensor *w = blk_linear(g, &l->time_mix_w2, ggml_tanh(c, blk_linear(g, &l->time_mix_w1, x[1])));
     w = ggml_exp(c, ggml_scale(c, ggml_sigmoid(c, ggml_add(c, w, l->time_mix_w0.w)), -0.606531f));
-    struct ggml_tensor *a = ggml_add(c, blk_linear(g, &l->time_mix_a2, blk_linear(g, &l->time_mix_a1, x[4])), l->time_mix_a0.w);
+    struct ggml_tensor *a =
+        ggml_add(c, blk_linear(g, &l->time_mix_a2, blk_linear(g, &l->time_mix_a1, x[4])), l->time_mix_a0.w);
     a = ggml_sigmoid(c, a);
     struct ggml_tensor *gate = blk_linear(g, &l->time_mix_g2, ggml_sigmoid(c, blk_linear(g, &l->time_mix_g1, x[5])));
     // the direction kk in which the state is corrected, by the rate a, which also tempers the key
-    struct ggml_tensor *kk = blk_norm_eps(g, ggml_reshape_3d(c, ggml_mul(c, k, l->time_mix_k_k.w), s, n_head, t), NULL, NORM_L2, 1e-12f);
+    struct ggml_tensor *kk =
+        blk_norm_eps(g, ggml_reshape_3d(c, ggml_mul(c, k, l->time_mix_k_k.w), s, n_head, t), NULL, NORM_L2, 1e-12f);
     struct ggml_tensor *ka = ggml_mul(c, k, l->time_mix_k_a.w);
     k = ggml_add(c, k, ggml_sub(c, ggml_mul(c, a, ka), ka));
     k = ggml_reshape_3d(c, k, s, n_head, t);
@@ -72,7 +96,8 @@ static struct ggml_tensor *time_mix(struct graph *g, const struct layer *l, stru
                                            ggml_mul(c, kk, ggml_reshape_3d(c, a, s, n_head, t)), blk_wkv_state(g, il));
     o = ggml_reshape_2d(c, ggml_norm(c, blk_wkv_result(g, o, s, il), 64e-5f), e, t);
     o = ggml_add(c, ggml_mul(c, o, l->time_mix_ln.w), l->time_mix_ln.b);
-    struct ggml_tensor *own = ggml_sum_rows(c, ggml_mul(c, ggml_mul(c, k, r), ggml_reshape_2d(c, l->time_mix_r_k.w, s, n_head)));
+    struct ggml_tensor *own =
+        ggml_sum_rows(c, ggml_mul(c, ggml_mul(c, k, r), ggml_reshape_2d(c, l->time_mix_r_k.w, s, n_head)));
     o = ggml_add(c, o, ggml_reshape_2d(c, ggml_mul(c, v, own), e, t));
     return blk_linear(g, &l->time_mix_output, ggml_mul(c, o, gate));
 }
