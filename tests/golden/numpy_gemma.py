@@ -1,10 +1,6 @@
-"""Compares gemma4 and gemma3n, which have no golden logits, with plain numpy. See numpy_ref.py, which does the work.
-
-usage: numpy_gemma.py FOLDER_OF_LIBLLAMA [NAME ...]     The last line is "N passed, N failed".
-"""
+"""gemma4 and gemma3n for numpy_ref.py: they have no golden logits."""
 import numpy as np
 
-import numpy_ref as ref
 from numpy_ref import E, H, V, gelu, softmax
 
 EPS, K, W, LOW = 1e-6, 2, 8, 64
@@ -164,24 +160,3 @@ CASES = {
     "gemma3n": ("gemma3n", gemma3n, {**GEMMA3N, "block_count": 7}, dict(layers=7), None),
     "gemma3n-shared": ("gemma3n", gemma3n, {**GEMMA3N, "block_count": 25}, dict(layers=25, tied=True), None),
 }
-
-
-class PreciseCache:
-    """The library with caches of F32: what is compared is the mathematics, not their rounding."""
-
-    def __init__(self, lib):
-        self.lib = lib
-
-    def __getattr__(self, name):
-        return getattr(self.lib, name)
-
-    def llama_context_default_params(self):
-        p = self.lib.llama_context_default_params()
-        p.type_k = p.type_v = 0
-        return p
-
-
-if __name__ == "__main__":
-    open_library = ref.open_library
-    ref.CASES, ref.open_library = CASES, lambda folder: PreciseCache(open_library(folder))
-    ref.main()

@@ -62,7 +62,7 @@ class Runner:
         if not self.model:
             raise RuntimeError("the model can't be loaded")
         p = lib.llama_context_default_params()
-        p.n_ctx, p.n_batch, p.n_ubatch, p.n_seq_max, p.n_threads, p.n_threads_batch = 256, 256, 256, 2, 2, 2
+        p.n_ctx, p.n_batch, p.n_ubatch, p.n_seq_max, p.n_threads, p.n_threads_batch = 512, 512, 512, 2, 2, 2
         p.pooling_type, p.embeddings = pooling, encoder
         p.type_k = p.type_v = 0  # F32 caches, so that nothing hides behind rounding
         self.ctx = lib.llama_init_from_model(self.model, p)
@@ -132,8 +132,6 @@ class Tiny:
                 g.add_key_value(k, v, gguf.GGUFValueType.ARRAY, big)
             elif isinstance(v, bool):
                 g.add_bool(k, v)
-            elif isinstance(v, list):
-                g.add_array(k, v)
             elif isinstance(v, str):
                 g.add_string(k, v)
             elif isinstance(v, float):
@@ -397,7 +395,8 @@ def run(lib, name, tmp):
     arch, fn, keys, opts, *rest = CASES[name]
     pool = rest[0] if rest else None
     m = (Tiny if rest else numpy_hybrid.Hybrid)(arch, 7, **keys)
-    texts = [[(7 + 37 * i) % V for i in range(T)], [(5 + 11 * i) % V for i in range(T - 7)]]
+    n = opts.get("tokens", T)
+    texts = [[(7 + 37 * i) % V for i in range(n)], [(5 + 11 * i) % V for i in range(n - 7)]]
     want = [fn(m, np.array(t), pool, opts) for t in texts]
     if pool not in (None, NONE, RANK):
         want = [pool_rows(w, pool) for w in want]
@@ -425,7 +424,8 @@ def run(lib, name, tmp):
 
 
 def main():
-    CASES.update(numpy_hybrid.CASES)
+    for module in (numpy_hybrid, numpy_gemma, numpy_sparse):
+        CASES.update(module.CASES)
     lib = open_library(sys.argv[1])
     names = sys.argv[2:] or list(CASES)
     failed = 0
@@ -443,7 +443,9 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.modules["numpy_ref"] = sys.modules["__main__"]  # which the hybrids import from
+    sys.modules["numpy_ref"] = sys.modules["__main__"]  # which these import from
+    import numpy_gemma
     import numpy_hybrid
+    import numpy_sparse
 
     main()
