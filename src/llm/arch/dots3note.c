@@ -2,41 +2,62 @@
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
-    K_RMS, K_LEAD, K_Q_LORA(REQ), K_MLA_ABSORBED,
+    K_RMS,
+    K_LEAD,
+    K_Q_LORA(REQ),
+    K_MLA_ABSORBED,
     {"attention.kv_lora_rank_swa", HP_n_lora_kv_swa, REQ, 0},
     {"attention.key_length_mla_swa", HP_n_head_k_mla_swa, REQ, 0},
     {"attention.value_length_mla_swa", HP_n_head_v_mla_swa, REQ, 0},
-    K_SWA_REQ, K_ROPE_SWA(REQ),
-    K_FX(REQ), K_NSH(REQ), K_WSCALE, K_WNORM, K_GATING(REQ),
+    K_SWA_REQ,
+    K_ROPE_SWA(REQ),
+    K_FX(REQ),
+    K_NSH(REQ),
+    K_WSCALE,
+    K_WNORM,
+    K_GATING(REQ),
     {"attention.indexer.head_count", HP_idx_head, REQ, 0},
     {"attention.indexer.key_length", HP_idx_dim, REQ, 0},
     {"attention.indexer.top_k", HP_idx_top_k, REQ, 0},
     {NULL, 0, NULL, 0},
 };
 
-#define GEOMETRY(r, kd, vd, cond)                                                                                       \
-    {SLOT_attn_q_b, "ql,H*" kd, 0, cond, 0, 0, 0}, {SLOT_attn_kv_a_mqa, "E," r "+R", 0, cond, 0, 0, 0},                  \
-    {SLOT_attn_kv_a_norm, r, 0, cond, 0, 0, 0}, {SLOT_attn_k_b, kd "-R," r ",H", 0, cond, 0, 0, 0},                      \
-    {SLOT_attn_v_b, r "," vd ",H", 0, cond, 0, 0, 0}, {SLOT_attn_output, "H*" vd ",E", T_SCALE, cond, 0, 0, 0}
+#define GEOMETRY(r, kd, vd, cond)                                                                                           \
+    {SLOT_attn_q_b, "ql,H*" kd, 0, cond, 0, 0, 0}, {SLOT_attn_kv_a_mqa, "E," r "+R", 0, cond, 0, 0, 0},                     \
+        {SLOT_attn_kv_a_norm, r, 0, cond, 0, 0, 0}, {SLOT_attn_k_b, kd "-R," r ",H", 0, cond, 0, 0, 0},                     \
+        {SLOT_attn_v_b, r "," vd ",H", 0, cond, 0, 0, 0}, {                                                                 \
+        SLOT_attn_output, "H*" vd ",E", T_SCALE, cond, 0, 0, 0                                                              \
+    }
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
-    {SLOT_attn_q_a, "E,ql", 0, 0, 0, 0, 0}, {SLOT_attn_q_a_norm, "ql", 0, 0, 0, 0, 0},
-    GEOMETRY("r", "kd", "vd", "!swa"), GEOMETRY("rw", "kdw", "vdw", "swa"),
-    {SLOT_attn_k_norm, "R", 0, 0, 0, 0, 0}, {SLOT_attn_gate, "E,H", 0, 0, 0, 0, 0},
-    {SLOT_idx_q_b, "ql,ni*di", 0, "!swa", 0, 0, 0}, {SLOT_idx_k, "E,di", 0, "!swa", 0, 0, 0}, {SLOT_idx_k_norm, "di", T_BIAS, "!swa", 0, 0, 0},
+    {SLOT_attn_q_a, "E,ql", 0, 0, 0, 0, 0},
+    {SLOT_attn_q_a_norm, "ql", 0, 0, 0, 0, 0},
+    GEOMETRY("r", "kd", "vd", "!swa"),
+    GEOMETRY("rw", "kdw", "vdw", "swa"),
+    {SLOT_attn_k_norm, "R", 0, 0, 0, 0, 0},
+    {SLOT_attn_gate, "E,H", 0, 0, 0, 0, 0},
+    {SLOT_idx_q_b, "ql,ni*di", 0, "!swa", 0, 0, 0},
+    {SLOT_idx_k, "E,di", 0, "!swa", 0, 0, 0},
+    {SLOT_idx_k_norm, "di", T_BIAS, "!swa", 0, 0, 0},
     {SLOT_idx_proj, "E,ni", 0, "!swa", 0, 0, 0},
     T_NORM(ffn_norm),
     T_FFN_ANY(T_SCALE, "i<lead"),
-    T_ROUTER("i>=lead"), T_EXP_PROBS_B(0, "i>=lead"), T_EXPERTS("Fx", T_SCALE, "i>=lead"), T_SHEXP("Fx*nsh", T_SCALE, "i>=lead"),
+    T_ROUTER("i>=lead"),
+    T_EXP_PROBS_B(0, "i>=lead"),
+    T_EXPERTS("Fx", T_SCALE, "i>=lead"),
+    T_SHEXP("Fx*nsh", T_SCALE, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     const int rot = hp->n_rot[0];
     TRY(arch_require(hp->n_lora_q > 0 && hp->n_swa > 0, b, "a rank of its queries and a window are needed"));
-    TRY(arch_require(hp->n_head_k_mla > rot && hp->n_head_k_mla_swa > rot && hp->idx_dim >= rot, b, "its heads must hold the rotary part"));
+    TRY(arch_require(hp->n_head_k_mla > rot && hp->n_head_k_mla_swa > rot && hp->idx_dim >= rot, b,
+                     "its heads must hold the rotary part"));
     int64_t v[MAX_LAYERS];
     int n;
     TRY(arch_key_ints(b, "attention.sliding_window_pattern", v, MAX_LAYERS, &n));
@@ -61,7 +82,11 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    return ggml_add(g->ctx, blk_network(g, l, cur, il, &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}), x);
+    return ggml_add(
+        g->ctx,
+        blk_network(g, l, cur, il,
+                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}),
+        x);
 }
 
 const struct arch arch_dots3note = {

@@ -10,16 +10,33 @@ enum { N_STREAM = 4, N_OWN_KV = 20, N_SPARSE = 10 };  // what no key says
 static const struct arch_key keys[] = {K_RMS, K_SWA_REQ, K_ROPE_SWA("10000"), {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
-    {SLOT_altup_proj, "E,E,3", 0, 0, 0, 0, 0}, {SLOT_altup_unembd_proj, "E,E,3", 0, 0, 0, 0, 0},
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    {SLOT_altup_proj, "E,E,3", 0, 0, 0, 0, 0},
+    {SLOT_altup_unembd_proj, "E,E,3", 0, 0, 0, 0, 0},
     T_PER_LAYER,
-    T_NORM(attn_norm), T_QKV_WHEN("i<20"),
-    {SLOT_attn_q, "E,H*D", 0, "i>=20", 0, 0, 0}, {SLOT_attn_k, "E,K*D", T_OPT, "i>=20", 0, 0, 0}, {SLOT_attn_v, "E,K*Dv", T_OPT, "i>=20", 0, 0, 0},
-    T_O, {SLOT_attn_q_norm, "D", 0, 0, 0, 0, 0}, {SLOT_attn_k_norm, "D", 0, "i<20", 0, 0, 0}, {SLOT_attn_k_norm, "D", T_OPT, "i>=20", 0, 0, 0},
-    T_NORM(post_attn_norm), T_NORM(ffn_norm), T_FFN, T_NORM(post_ffw_norm),
-    {SLOT_altup_correct_coef, "4,4", 0, 0, 0, 0, 0}, {SLOT_altup_correct_scale, "E", 0, 0, 0, 0, 0}, {SLOT_altup_predict_coef, "4,16", 0, 0, 0, 0, 0},
-    {SLOT_altup_router, "E,4", 0, 0, 0, 0, 0}, T_NORM(altup_router_norm),
-    {SLOT_laurel_l, "E,64", 0, 0, 0, 0, 0}, {SLOT_laurel_r, "64,E", 0, 0, 0, 0, 0}, T_NORM(laurel_post_norm),
+    T_NORM(attn_norm),
+    T_QKV_WHEN("i<20"),
+    {SLOT_attn_q, "E,H*D", 0, "i>=20", 0, 0, 0},
+    {SLOT_attn_k, "E,K*D", T_OPT, "i>=20", 0, 0, 0},
+    {SLOT_attn_v, "E,K*Dv", T_OPT, "i>=20", 0, 0, 0},
+    T_O,
+    {SLOT_attn_q_norm, "D", 0, 0, 0, 0, 0},
+    {SLOT_attn_k_norm, "D", 0, "i<20", 0, 0, 0},
+    {SLOT_attn_k_norm, "D", T_OPT, "i>=20", 0, 0, 0},
+    T_NORM(post_attn_norm),
+    T_NORM(ffn_norm),
+    T_FFN,
+    T_NORM(post_ffw_norm),
+    {SLOT_altup_correct_coef, "4,4", 0, 0, 0, 0, 0},
+    {SLOT_altup_correct_scale, "E", 0, 0, 0, 0, 0},
+    {SLOT_altup_predict_coef, "4,16", 0, 0, 0, 0, 0},
+    {SLOT_altup_router, "E,4", 0, 0, 0, 0, 0},
+    T_NORM(altup_router_norm),
+    {SLOT_laurel_l, "E,64", 0, 0, 0, 0, 0},
+    {SLOT_laurel_r, "64,E", 0, 0, 0, 0, 0},
+    T_NORM(laurel_post_norm),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -39,7 +56,8 @@ static struct ggml_tensor *length(struct graph *g, struct ggml_tensor *x) {
 }
 
 // w_j x (slice j of w), made as long as x's row len says.
-static struct ggml_tensor *project(struct graph *g, struct ggml_tensor *w, int j, struct ggml_tensor *x, struct ggml_tensor *len) {
+static struct ggml_tensor *project(struct graph *g, struct ggml_tensor *w, int j, struct ggml_tensor *x,
+                                   struct ggml_tensor *len) {
     struct ggml_context *c = g->ctx;
     struct ggml_tensor *y = ggml_mul_mat(c, ggml_view_2d(c, w, w->ne[0], w->ne[1], w->nb[1], (size_t) j * w->nb[2]), x);
     return ggml_mul(c, y, ggml_div(c, len, ggml_clamp(c, length(g, y), 1e-12f, INFINITY)));
@@ -128,7 +146,8 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
 static void head(struct graph *g, struct ggml_tensor *x) {
     struct ggml_tensor *s = ggml_reshape_3d(g->ctx, x, g->hp->n_embd, N_STREAM, x->ne[1]);
     struct ggml_tensor *first = stream(g, s, 0), *len = length(g, first), *sum = first;
-    for (int j = 1; j < N_STREAM; j++) sum = ggml_add(g->ctx, sum, project(g, g->w->altup_unembd_proj.w, j - 1, stream(g, s, j), len));
+    for (int j = 1; j < N_STREAM; j++)
+        sum = ggml_add(g->ctx, sum, project(g, g->w->altup_unembd_proj.w, j - 1, stream(g, s, j), len));
     blk_head(g, ggml_scale(g->ctx, sum, 1.0f / N_STREAM), &(struct head_opts){.softcap = 30.0f});
 }
 

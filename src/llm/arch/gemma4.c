@@ -6,7 +6,10 @@
 #include <stdio.h>
 
 static const struct arch_key keys[] = {
-    K_RMS, K_SWA_REQ, K_ROPE_SWA("10000"), K_FX("0"),
+    K_RMS,
+    K_SWA_REQ,
+    K_ROPE_SWA("10000"),
+    K_FX("0"),
     {"attention.key_length_swa", HP_n_embd_head_k_swa, REQ, 0},
     {"attention.value_length_swa", HP_n_embd_head_v_swa, REQ, 0},
     {"embedding_length_per_layer_input", HP_n_embd_per_layer, REQ, 0},
@@ -18,17 +21,29 @@ static const struct arch_key keys[] = {
 #define OWN_KV "i<layers-nskv"
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     {SLOT_rope_freqs, "?", T_OPT, 0, 0, 0, 0},  // setup requires it where a full layer needs it
     T_PER_LAYER,
-    T_NORM(attn_norm), T_NORM(post_attn_norm), T_NORM(ffn_norm), T_NORM(post_ffw_norm),
-    {SLOT_attn_qkv, "E,(H+2*K)*D", T_OPT | T_SCALE, 0, 0, 0, 0}, {SLOT_attn_q, "E,H*D", T_SCALE, 0, SLOT_attn_qkv, 0, 0},
-    {SLOT_attn_k, "E,K*D", T_SCALE, OWN_KV, SLOT_attn_qkv, 0, 0}, {SLOT_attn_v, "E,K*D", T_OPT | T_SCALE, OWN_KV, SLOT_attn_qkv, 0, 0},
-    {SLOT_attn_q_norm, "D", 0, 0, 0, 0, 0}, {SLOT_attn_k_norm, "D", 0, OWN_KV, 0, 0, 0},
+    T_NORM(attn_norm),
+    T_NORM(post_attn_norm),
+    T_NORM(ffn_norm),
+    T_NORM(post_ffw_norm),
+    {SLOT_attn_qkv, "E,(H+2*K)*D", T_OPT | T_SCALE, 0, 0, 0, 0},
+    {SLOT_attn_q, "E,H*D", T_SCALE, 0, SLOT_attn_qkv, 0, 0},
+    {SLOT_attn_k, "E,K*D", T_SCALE, OWN_KV, SLOT_attn_qkv, 0, 0},
+    {SLOT_attn_v, "E,K*D", T_OPT | T_SCALE, OWN_KV, SLOT_attn_qkv, 0, 0},
+    {SLOT_attn_q_norm, "D", 0, 0, 0, 0, 0},
+    {SLOT_attn_k_norm, "D", 0, OWN_KV, 0, 0, 0},
     {SLOT_attn_output, "H*D,E", T_SCALE, 0, 0, 0, 0},
     T_FFN_ANY(T_SCALE, 0),
-    T_ROUTER("U>0"), {SLOT_ffn_gate_inp_scale, "E", T_NO_SUFFIX, "U>0", 0, 0, 0}, T_EXPERTS_MERGED("Fx", T_SCALE, "U>0"),
-    {SLOT_pre_ffw_norm_2, "E", 0, "U>0", 0, 0, 0}, {SLOT_post_ffw_norm_1, "E", 0, "U>0", 0, 0, 0}, {SLOT_post_ffw_norm_2, "E", 0, "U>0", 0, 0, 0},
+    T_ROUTER("U>0"),
+    {SLOT_ffn_gate_inp_scale, "E", T_NO_SUFFIX, "U>0", 0, 0, 0},
+    T_EXPERTS_MERGED("Fx", T_SCALE, "U>0"),
+    {SLOT_pre_ffw_norm_2, "E", 0, "U>0", 0, 0, 0},
+    {SLOT_post_ffw_norm_1, "E", 0, "U>0", 0, 0, 0},
+    {SLOT_post_ffw_norm_2, "E", 0, "U>0", 0, 0, 0},
     {SLOT_layer_output_scale, "1", T_OPT, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
@@ -37,8 +52,9 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     hp->f_attn_scale = 1.0f;
     hp->f_embd_scale = sqrtf((float) hp->n_embd);
     hp->rope_plain_swa = 2;
-    TRY(arch_require(hp->n_embd_head_k_swa == hp->n_embd_head_v_swa && hp->n_embd_head_k_swa > 0 && hp->n_embd_head_k[0] == hp->n_embd_head_v[0], b,
-                     "keys and values must have heads of one size"));
+    TRY(arch_require(hp->n_embd_head_k_swa == hp->n_embd_head_v_swa && hp->n_embd_head_k_swa > 0 &&
+                         hp->n_embd_head_k[0] == hp->n_embd_head_v[0],
+                     b, "keys and values must have heads of one size"));
     TRY(arch_require(hp->n_swa > 0 && hp->n_embd_per_layer >= 0, b, "its window must not be empty"));
     int64_t v[MAX_LAYERS];
     int n;
@@ -53,7 +69,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
         full |= !hp->is_swa[i];
     }
     TRY(arch_require(!full || b->has_tensor(b, "rope_freqs.weight"), b, "its full layers need rope_freqs.weight"));
-    TRY(arch_require(hp->n_layer_kv_shared >= 0 && hp->n_layer_kv_shared < hp->n_layer, b, "attention.shared_kv_layers leaves no layer with keys"));
+    TRY(arch_require(hp->n_layer_kv_shared >= 0 && hp->n_layer_kv_shared < hp->n_layer, b,
+                     "attention.shared_kv_layers leaves no layer with keys"));
     return arch_share_kv(hp, b, hp->n_layer - hp->n_layer_kv_shared);
 }
 
@@ -76,10 +93,12 @@ static struct ggml_tensor *attention(struct graph *g, const struct layer *l, str
 }
 
 // The dense network's result and the experts', each normed, added.
-static struct ggml_tensor *with_experts(struct graph *g, const struct layer *l, struct ggml_tensor *x, struct ggml_tensor *dense, int il) {
+static struct ggml_tensor *with_experts(struct graph *g, const struct layer *l, struct ggml_tensor *x,
+                                        struct ggml_tensor *dense, int il) {
     struct ggml_context *c = g->ctx;
     struct ggml_tensor *r = ggml_scale(c, blk_norm(g, x, NULL, NORM_RMS), 1.0f / sqrtf((float) g->hp->n_embd));
-    const struct moe_opts o = {.gate = GATE_SOFTMAX, .norm = true, .act = {.act = ACT_GELU}, .router_x = ggml_mul(c, r, l->ffn_gate_inp_scale.w)};
+    const struct moe_opts o = {
+        .gate = GATE_SOFTMAX, .norm = true, .act = {.act = ACT_GELU}, .router_x = ggml_mul(c, r, l->ffn_gate_inp_scale.w)};
     struct ggml_tensor *y = blk_moe(g, l, blk_norm(g, x, &l->pre_ffw_norm_2, NORM_RMS), il, &o);
     return ggml_add(c, blk_norm(g, dense, &l->post_ffw_norm_1, NORM_RMS), blk_norm(g, y, &l->post_ffw_norm_2, NORM_RMS));
 }

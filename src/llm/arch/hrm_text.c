@@ -12,29 +12,28 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_TIED,
     {SLOT_hrm_z_l_init, "E", T_NO_SUFFIX, 0, 0, 0, 0},
     T_QKV,
     {SLOT_attn_gate, "E,H*D", 0, 0, 0, 0, 0},
-    T_O, T_FFN,
+    T_O,
+    T_FFN,
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     const int n = hp->hrm_layers, hc = hp->hrm_h_cycles, lc = hp->hrm_l_cycles;
     const bool sane = n > 0 && hc > 0 && lc > 0 && n <= MAX_LAYERS && hc <= MAX_LAYERS && lc <= MAX_LAYERS;
-    TRY(arch_require(sane && (int64_t) n * hc * (lc + 1) == hp->n_layer, b, "its block_count must be layers_per_stack * h_cycles * (l_cycles + 1)"));
+    TRY(arch_require(sane && (int64_t) n * hc * (lc + 1) == hp->n_layer, b,
+                     "its block_count must be layers_per_stack * h_cycles * (l_cycles + 1)"));
     hp->n_layer_weights = 2 * n;  // the low stack's, then the high one's
     return ERR_OK;
 }
 
-static struct ggml_tensor *embed(struct graph *g) {
-    return blk_embed(g, g->hp->f_embd_scale);
-}
+static struct ggml_tensor *embed(struct graph *g) { return blk_embed(g, g->hp->f_embd_scale); }
 
-static bool is_high(const struct hparams *hp, int call) {
-    return call % (hp->hrm_l_cycles + 1) == hp->hrm_l_cycles;
-}
+static bool is_high(const struct hparams *hp, int call) { return call % (hp->hrm_l_cycles + 1) == hp->hrm_l_cycles; }
 
 // Layer il is layer il mod n of call il / n. A call begins with the sum of both states and replaces one; the other one waits in
 // g->arch_state while x is the state that was replaced last.

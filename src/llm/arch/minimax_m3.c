@@ -2,7 +2,13 @@
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
-    K_RMS, K_LEAD, K_FX(REQ), K_NSH(REQ), K_WSCALE, K_WNORM, K_GATING(REQ),
+    K_RMS,
+    K_LEAD,
+    K_FX(REQ),
+    K_NSH(REQ),
+    K_WSCALE,
+    K_WNORM,
+    K_GATING(REQ),
     {"attention.indexer.head_count", HP_idx_head, REQ, 0},
     {"attention.indexer.key_length", HP_idx_dim, REQ, 0},
     {"attention.indexer.top_k", HP_idx_top_k, REQ, 0},
@@ -12,19 +18,31 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
-    T_NORM(attn_norm), T_QKV, T_O, T_QK_NORM,
-    {SLOT_idx_q_proj, "E,ni*di", 0, "i>=lead", 0, 0, 0}, {SLOT_idx_k_proj, "E,di", 0, "i>=lead", 0, 0, 0},
-    {SLOT_idx_q_norm, "di", 0, "i>=lead", 0, 0, 0}, {SLOT_idx_k_norm, "di", 0, "i>=lead", 0, 0, 0},
-    T_NORM(ffn_norm), T_FFN_WHEN("i<lead"),
-    T_ROUTER("i>=lead"), T_EXP_PROBS_B(0, "i>=lead"), T_EXPERTS("Fx", 0, "i>=lead"), T_SHEXP("Fx*nsh", 0, "i>=lead"),
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
+    T_NORM(attn_norm),
+    T_QKV,
+    T_O,
+    T_QK_NORM,
+    {SLOT_idx_q_proj, "E,ni*di", 0, "i>=lead", 0, 0, 0},
+    {SLOT_idx_k_proj, "E,di", 0, "i>=lead", 0, 0, 0},
+    {SLOT_idx_q_norm, "di", 0, "i>=lead", 0, 0, 0},
+    {SLOT_idx_k_norm, "di", 0, "i>=lead", 0, 0, 0},
+    T_NORM(ffn_norm),
+    T_FFN_WHEN("i<lead"),
+    T_ROUTER("i>=lead"),
+    T_EXP_PROBS_B(0, "i>=lead"),
+    T_EXPERTS("Fx", 0, "i>=lead"),
+    T_SHEXP("Fx*nsh", 0, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     for (int i = hp->n_layer_dense_lead > 0 ? hp->n_layer_dense_lead : 0; i < hp->n_layer; i++)
         TRY(arch_require(hp->idx_head == hp->n_head_kv[i], b, "its indexer must have as many heads as there are key heads"));
-    TRY(arch_require(hp->idx_block > 0 && hp->idx_top_k > 0 && hp->idx_local >= 0, b, "its selection needs a block size and a number of blocks"));
+    TRY(arch_require(hp->idx_block > 0 && hp->idx_top_k > 0 && hp->idx_local >= 0, b,
+                     "its selection needs a block size and a number of blocks"));
     return arch_require(hp->idx_dim >= hp->n_rot[0], b, "the indexer's keys must hold the rotary part");
 }
 
@@ -49,7 +67,8 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     const struct act_opts act = {.act = ACT_SWIGLU_OAI};
-    const struct form_opts f = {.act = act, .moe = {.norm = hp->expert_weights_norm, .wscale = hp->expert_weights_scale, .act = act}};
+    const struct form_opts f = {.act = act,
+                                .moe = {.norm = hp->expert_weights_norm, .wscale = hp->expert_weights_scale, .act = act}};
     return ggml_add(g->ctx, blk_network(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), il, &f), x);
 }
 

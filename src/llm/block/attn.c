@@ -61,7 +61,9 @@ struct ggml_tensor *in_cell_pos(struct graph *g, int il) {
 struct ggml_tensor *in_pool_pos(struct graph *g, int il, int n) {
     const struct place p = place_of(g, il, NULL);
     const int n_pool = (int) (attn_n_cells(g, il) / n);
-    return graph_input(g, GGML_TYPE_I32, (int64_t) n_pool * (g->hp->mrope ? 4 : 1), 0, fill_pool_pos, (int) p.view, n_pool, n)->t;
+    return graph_input(g, GGML_TYPE_I32, (int64_t) n_pool * (g->hp->mrope ? 4 : 1), 0, fill_pool_pos, (int) p.view, n_pool,
+                       n)
+        ->t;
 }
 
 // ---- storing --------------------------------------------------------------------------------------------------------
@@ -159,7 +161,8 @@ struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct gg
         dv = o->v_of_k ? o->v_of_k : n_kv ? hp->cache_v[p.cache] / n_kv : 0;
     } else {
         // layers that share a cache find the rows where its owner left them
-        struct ggml_tensor **kept = &g->cache_k[p.cache < 0 ? il : p.cache], **kept_v = &g->cache_v[p.cache < 0 ? il : p.cache];
+        struct ggml_tensor **kept = &g->cache_k[p.cache < 0 ? il : p.cache],
+                           **kept_v = &g->cache_v[p.cache < 0 ? il : p.cache];
         if (k) *kept = gather(g, blk_flat(g, k));
         if (k && v && !o->v_of_k) *kept_v = gather(g, blk_flat(g, v));
         kr = *kept;

@@ -33,7 +33,8 @@ static void compress(struct ggml_tensor *dst, int ith, int nth, void *ud) {
             for (int m = from * c; ends && m < n_part * c; m++) {
                 const float p = expf(score[m] - max);
                 sum += p;
-                y += p * ((const float *) (const void *) (seq + (size_t) (e + m / c * d) * sx->nb[1]))[now - (int64_t) n_part * c + 1 + m];
+                y += p * ((const float *) (const void *) (seq + (size_t) (e + m / c * d) *
+                                                                    sx->nb[1]))[now - (int64_t) n_part * c + 1 + m];
             }
             if (ends) out[e] = y / sum;
         }
@@ -52,20 +53,20 @@ struct ggml_tensor *blk_compress(struct graph *g, struct ggml_tensor *x, int il,
     struct ggml_tensor *rows = ggml_concat(c, blk_linear(g, o->kv, x), blk_linear(g, o->gate, x), 0);
     struct ggml_tensor *sx = blk_conv_input(g, blk_by_seq(g, rows), w / d * o->n - 1, il, o->state_off);
     struct ggml_tensor *args[3] = {sx, o->ape->w, in_pos(g)};
-    struct ggml_tensor *y = ggml_custom_4d(c, GGML_TYPE_F32, d, x->ne[1], 1, 1, args, 3, compress, GGML_N_TASKS_MAX, (void *) (intptr_t) o->n);
+    struct ggml_tensor *y =
+        ggml_custom_4d(c, GGML_TYPE_F32, d, x->ne[1], 1, 1, args, 3, compress, GGML_N_TASKS_MAX, (void *) (intptr_t) o->n);
     y = ggml_reshape_3d(c, blk_norm(g, y, o->norm, NORM_RMS), d, 1, x->ne[1]);
     struct rope_opts r = *o->rope;
     r.pos = graph_input(g, GGML_TYPE_I32, g->n.n_tokens, 0, fill_start, o->n, 0, 0)->t;
     return ggml_reshape_2d(c, blk_rope_ext(g, y, &r), d, x->ne[1]);
 }
 
-static int64_t distance(int n) {
-    return n < CELL_BLOCK ? n : CELL_BLOCK;
-}
+static int64_t distance(int n) { return n < CELL_BLOCK ? n : CELL_BLOCK; }
 
 struct ggml_tensor *blk_block_ends(struct graph *g, struct ggml_tensor *rows, int n) {
     const int64_t k = distance(n);
-    return ggml_view_2d(g->ctx, rows, rows->ne[0], rows->ne[1] / k, rows->nb[1] * (size_t) k, rows->nb[1] * (size_t) (k - 1));
+    return ggml_view_2d(g->ctx, rows, rows->ne[0], rows->ne[1] / k, rows->nb[1] * (size_t) k,
+                        rows->nb[1] * (size_t) (k - 1));
 }
 
 // Position of each block's last member, -1 where the query doesn't see all of the block; or the mask of these.
@@ -79,8 +80,10 @@ static void one_end(void *ud, int32_t cell, int32_t index) {
     const struct ends *e = ud;
     if ((index + 1) % e->n) return;
     const int64_t row = cell / distance(e->n);
-    if (e->pos) e->pos[row] = index;
-    else e->mask[row] = 0.0f;
+    if (e->pos)
+        e->pos[row] = index;
+    else
+        e->mask[row] = 0.0f;
 }
 
 static void fill_end_pos(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {

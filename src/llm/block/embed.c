@@ -38,16 +38,19 @@ struct ggml_tensor *blk_deep_slice(struct graph *g, int i) {
 struct ggml_tensor *blk_per_layer_inputs(struct graph *g, struct ggml_tensor *x) {
     struct ggml_context *c = g->ctx;
     const int64_t ep = g->hp->n_embd_per_layer, n_layer = g->hp->n_layer, t = x->ne[1];
-    struct ggml_tensor *p = ggml_scale(c, blk_linear(g, &g->w->per_layer_model_proj, x), 1.0f / sqrtf((float) g->hp->n_embd));
+    struct ggml_tensor *p =
+        ggml_scale(c, blk_linear(g, &g->w->per_layer_model_proj, x), 1.0f / sqrtf((float) g->hp->n_embd));
     p = blk_norm(g, ggml_reshape_3d(c, p, ep, n_layer, t), &g->w->per_layer_proj_norm, NORM_RMS);
     if (g->n.has_token) {
-        struct ggml_tensor *rows = ggml_scale(c, ggml_get_rows(c, g->w->per_layer_token_embd.w, in_tokens(g)), sqrtf((float) ep));
+        struct ggml_tensor *rows =
+            ggml_scale(c, ggml_get_rows(c, g->w->per_layer_token_embd.w, in_tokens(g)), sqrtf((float) ep));
         p = ggml_add(c, p, ggml_reshape_3d(c, rows, ep, n_layer, t));
     }
     return ggml_scale(c, p, 1.0f / sqrtf(2.0f));
 }
 
-struct ggml_tensor *blk_per_layer_branch(struct graph *g, const struct layer *l, struct ggml_tensor *x, struct ggml_tensor *p) {
+struct ggml_tensor *blk_per_layer_branch(struct graph *g, const struct layer *l, struct ggml_tensor *x,
+                                         struct ggml_tensor *p) {
     struct ggml_tensor *y = ggml_mul(g->ctx, ggml_gelu(g->ctx, blk_linear(g, &l->inp_gate, x)), p);
     return blk_norm(g, blk_linear(g, &l->proj, y), &l->post_norm, NORM_RMS);
 }

@@ -120,7 +120,8 @@ static void fill_nothing(const struct graph_input *in, const struct graph *g, co
     (void) dst;
 }
 
-static struct ggml_tensor *keep_top_at(struct graph *g, struct ggml_tensor *scores, struct ggml_tensor *pos, int k, int work_id) {
+static struct ggml_tensor *keep_top_at(struct graph *g, struct ggml_tensor *scores, struct ggml_tensor *pos, int k,
+                                       int work_id) {
     const int64_t n = scores->ne[0], t = scores->ne[1];
     struct ggml_tensor *work = graph_input(g, GGML_TYPE_I32, 2 * n, t, fill_nothing, work_id, 0, 0)->t;
     struct ggml_tensor *args[3] = {scores, pos, work};
