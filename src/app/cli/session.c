@@ -95,41 +95,46 @@ static int load_adapters(struct session *s, const struct params *p) {
     return 0;
 }
 
+int session_model_options(struct model_options *o, const struct params *p) {
+    ggml_backend_load_all();
+    *o = (struct model_options) {.params = llama_model_default_params()};
+    struct llama_model_params *mp = &o->params;
+    mp->n_gpu_layers = p->n_gpu_layers;
+    mp->load_mode = p->mmap ? (p->mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP) : (p->mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE);
+    mp->check_tensors = p->check_tensors;
+    mp->progress_callback = on_progress;
+    if (p->override_kv) {
+        if (parse_overrides(o->overrides, 32, p->override_kv) < 0) return 2;
+        mp->kv_overrides = o->overrides;
+    }
+    if (p->devices) {
+        if (parse_devices(o->devices, 17, p->devices)) return 2;
+        mp->devices = o->devices;
+    }
+    return 0;
+}
+
 int session_load(struct session *s, const struct params *p, bool vocab_only) {
     const char *path = session_model_path(p);
     if (!path) return 2;
-    ggml_backend_load_all();
-    struct llama_model_kv_override overrides[32] = {{0}};
-    ggml_backend_dev_t devices[17];
-    struct llama_model_params mp = llama_model_default_params();
-    mp.vocab_only = vocab_only;
-    mp.n_gpu_layers = p->n_gpu_layers;
-    mp.load_mode = p->mmap ? (p->mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP) : (p->mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE);
-    mp.check_tensors = p->check_tensors;
-    mp.progress_callback = on_progress;
-    if (p->override_kv) {
-        if (parse_overrides(overrides, 32, p->override_kv) < 0) return 2;
-        mp.kv_overrides = overrides;
-    }
-    if (p->devices) {
-        if (parse_devices(devices, 17, p->devices)) return 2;
-        mp.devices = devices;
-    }
-    s->model = llama_model_load_from_file(path, mp);
+    struct model_options o;
+    const int status = session_model_options(&o, p);
+    if (status) return status;
+    o.params.vocab_only = vocab_only;
+    s->model = llama_model_load_from_file(path, o.params);
     console_progress_end();
     if (!s->model) return console_interrupted() ? 130 : console_library_error();
     s->vocab = llama_model_get_vocab(s->model);
     return vocab_only ? 0 : load_adapters(s, p);
 }
 
-int session_context(struct session *s, const struct params *p) {
+struct llama_context_params session_context_options(const struct params *p, int32_t n_ctx_train) {
     struct llama_context_params cp = llama_context_default_params();
-    const int32_t trained = llama_model_n_ctx_train(s->model);
-    cp.n_ctx = p->n_ctx ? p->n_ctx : trained > 0 && trained < 4096 ? (uint32_t) trained : 4096;
+    cp.n_ctx = p->n_ctx ? p->n_ctx : n_ctx_train > 0 && n_ctx_train < 4096 ? (uint32_t) n_ctx_train : 4096;
     cp.n_batch = p->n_batch;
     cp.n_ubatch = p->n_ubatch;
     cp.n_seq_max = p->n_parallel;
-    cp.n_outputs_max = p->all_outputs || p->embeddings ? 0 : 1;
+    cp.n_outputs_max = p->all_outputs || p->embeddings ? 0 : p->n_parallel;
     cp.pooling_type = p->pooling;
     cp.n_threads = p->n_threads > 0 ? p->n_threads : ggml_cpu_default_threads();
     cp.n_threads_batch = p->n_threads_batch > 0 ? p->n_threads_batch : cp.n_threads;
@@ -143,7 +148,11 @@ int session_context(struct session *s, const struct params *p) {
     cp.cb_eval = p->cb_eval;
     cp.cb_eval_user_data = p->cb_eval_data;
     cp.no_perf = false;
-    s->ctx = llama_init_from_model(s->model, cp);
+    return cp;
+}
+
+int session_context(struct session *s, const struct params *p) {
+    s->ctx = llama_init_from_model(s->model, session_context_options(p, llama_model_n_ctx_train(s->model)));
     if (!s->ctx) return console_library_error();
     if (s->n_lora) {
         float scales[8];

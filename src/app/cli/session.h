@@ -15,6 +15,16 @@ struct session {
 
 // Path of the model to use: -m, else the default model in the user's cache. NULL after a sentence on stderr.
 const char *session_model_path(const struct params *p);
+// What options say of loading, and what that points to.
+struct model_options {
+    struct llama_model_params params;
+    struct llama_model_kv_override overrides[32];
+    ggml_backend_dev_t devices[17];
+};
+// 0, or 2 after a sentence on stderr. *o must not move afterwards.
+int session_model_options(struct model_options *o, const struct params *p);
+// n_ctx_train: what the model was trained for, for -c 0.
+struct llama_context_params session_context_options(const struct params *p, int32_t n_ctx_train);
 // Both: 0, or the exit status after a sentence on stderr. session_close takes a zeroed or half-open session too.
 int session_load(struct session *s, const struct params *p, bool vocab_only);
 int session_context(struct session *s, const struct params *p);

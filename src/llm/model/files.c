@@ -190,11 +190,22 @@ static void override_key(struct gguf_context *g, const struct llama_model_kv_ove
     }
 }
 
-enum err meta_prepare(struct llama_model *m, const struct gguf_context *src) {
+enum err meta_prepare(struct llama_model *m, const struct gguf_context *user) {
+    const struct llama_model_kv_override *own = m->params.kv_overrides;
+    if (!user && !(own && own[0].key[0])) {
+        m->meta = m->sources[0].gguf;
+        return ERR_OK;
+    }
+    const struct gguf_context *src = user ? user : m->sources[0].gguf;
     m->meta = gguf_init_empty();
     if (!m->meta) return err_set(ERR_NOMEM, "no memory for the model's keys");
     gguf_set_kv(m->meta, src);
     const struct llama_model_kv_override *o = m->params.kv_overrides;
     for (int i = 0; o && o[i].key[0]; i++) override_key(m->meta, &o[i]);
     return gguf_get_n_kv(m->meta) >= gguf_get_n_kv(src) ? ERR_OK : err_set(ERR_NOMEM, "no memory for the model's keys");
+}
+
+void meta_free(struct llama_model *m) {
+    if (m->meta && !(m->n_sources && m->meta == m->sources[0].gguf)) gguf_free(m->meta);
+    m->meta = NULL;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "llama/ext.h"
 #include "model/adapter.h"
 #include "model/model.h"
 #include "vocab/vocab.h"
@@ -47,7 +48,7 @@ static int count_tokens(const struct llama_model *m) {
 
 static enum err load(struct llama_model *m, const struct gguf_context *user, llama_model_set_tensor_data_t set, void *ud) {
     if (!user) TRY(sources_index(m));
-    TRY(meta_prepare(m, user ? user : m->sources[0].gguf));
+    TRY(meta_prepare(m, user));
     TRY(find_arch(m));
     guess_ftype(m);
     if (!m->plan_only) TRY(vocab_load(&m->vocab, m->meta));
@@ -117,6 +118,10 @@ struct llama_model *model_load_plan(const char *path, struct llama_model_params 
     return finish(m, path ? sources_open(m, path) : err_set(ERR_INVALID, "the model's path is NULL"), NULL, NULL, NULL);
 }
 
+struct llama_model *llama_model_plan_from_file(const char *path_model, struct llama_model_params params) {
+    return model_load_plan(path_model, params);
+}
+
 void llama_model_free(struct llama_model *m) {
     if (!m) return;
     while (m->n_adapters) llama_adapter_lora_free(m->adapters[m->n_adapters - 1]);
@@ -126,7 +131,7 @@ void llama_model_free(struct llama_model *m) {
     free(m->enc_layers);
     free(m->tensors);
     vocab_free(m->vocab);
-    if (m->meta) gguf_free(m->meta);
+    meta_free(m);
     sources_free(m);
     free(m);
 }

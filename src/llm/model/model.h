@@ -37,7 +37,7 @@ struct llama_model {
     const struct arch *arch;
     struct hparams hp;
     struct llama_model_params params;
-    struct gguf_context *meta;  // keys, with overrides
+    struct gguf_context *meta;  // keys, with overrides; without any it is the first source's
     struct llama_vocab *vocab;
     struct globals w;
     struct layer *layers, *enc_layers;
@@ -73,7 +73,8 @@ MUST_USE enum err sources_open_list(struct llama_model *m, const char *const *pa
 MUST_USE enum err sources_open_stream(struct llama_model *m, FILE *file);
 MUST_USE enum err sources_index(struct llama_model *m);
 void sources_free(struct llama_model *m);
-MUST_USE enum err meta_prepare(struct llama_model *m, const struct gguf_context *src);
+MUST_USE enum err meta_prepare(struct llama_model *m, const struct gguf_context *user);
+void meta_free(struct llama_model *m);
 bool meta_get_int(const struct gguf_context *g, const char *key, int64_t *out);
 // facts.c: a key's name or value as text, as snprintf; -1 if there is no such key.
 int32_t meta_key_str(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size);

@@ -1,7 +1,11 @@
 // What a context costs, by device and purpose: of one that exists, or planned from a file's header.
+#include "ggml/ext.h"
+#include "ggml/plan.h"
 #include "llama/ext.h"
 #include "run/context.h"
+#include "vocab/vocab.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static size_t kv_bytes(const struct llama_memory_i *m, ggml_backend_buffer_type_t buft) {
@@ -29,6 +33,41 @@ static void add_weights(const struct llama_model *m, ggml_backend_buffer_type_t 
     }
 }
 
+// ---- what is neither a weight nor a value --------------------------------------------------------------------------------------
+
+static size_t home_headers(const struct tensor_home *h) {
+    size_t n = 0;
+    for (int i = 0; i < h->n; i++) n += ggml_get_mem_size(h->part[i].ctx);
+    return n;
+}
+
+static size_t kv_tables(const struct kv *kv) {
+    if (!kv) return 0;
+    const struct cells *c = &kv->cells;
+    const size_t ns = (size_t) c->n_seq, nb = (size_t) c->n_block;
+    return home_headers(&kv->home) + 3 * (size_t) kv->n_cache * sizeof(void *) + ns * (16 + sizeof(bool)) + nb * 8 +
+           2 * nb * CELL_BLOCK * 4 + c->state_bytes;
+}
+
+static size_t table_bytes(const struct llama_context *ctx) {
+    const struct llama_model *m = ctx->model;
+    size_t n = ggml_get_mem_size(ctx->gctx) + ggml_backend_sched_overhead(ctx->sched) + plan_memory(ctx) + sizeof *ctx;
+    n += home_headers(&m->home) + (size_t) m->cap_tensors * sizeof *m->tensors + m->index.size * sizeof *m->index.slots;
+    n += (size_t) m->n_layers_alloc * sizeof *m->layers + sizeof *m;
+    if (ctx->mem) n += kv_tables(ctx->mem->full) + kv_tables(ctx->mem->swa) + (ctx->mem->rs ? home_headers(&ctx->mem->rs->home) : 0);
+    return n;
+}
+
+static size_t vocabulary_bytes(const struct llama_model *m) {
+    size_t n = vocab_memory(m->meta);
+    for (int i = 0; i < m->n_sources; i++) {
+        size_t mapped = 0;
+        n += gguf_memory_size(m->sources[i].gguf);
+        if (gguf_get_mapping(m->sources[i].gguf, &mapped)) n += GGML_PAD(gguf_get_data_offset(m->sources[i].gguf), 4096);
+    }
+    return m->n_sources && m->meta == m->sources[0].gguf ? n : n + gguf_memory_size(m->meta);
+}
+
 int32_t llama_context_bytes(const struct llama_context *ctx, struct llama_device_bytes *out, int32_t n_max) {
     if (!ctx) return -1;
     const struct llama_model *m = ctx->model;
@@ -44,8 +83,9 @@ int32_t llama_context_bytes(const struct llama_context *ctx, struct llama_device
         d->compute = m->params.no_alloc ? ctx->planned[i] : ggml_backend_sched_get_buffer_size(ctx->sched, ctx->backends[i]);
         if (ctx->backends[i] != ctx->cpu) continue;
         d->outputs = ctx->out.bytes;
-        d->graph = ggml_get_mem_size(ctx->gctx);
-        if (ctx->g.gf) d->work = ggml_graph_plan(ctx->g.gf, ctx->cp.n_threads_batch, NULL).work_size;
+        d->work = ctx->work_bytes;
+        d->graph = table_bytes(ctx);
+        d->vocabulary = vocabulary_bytes(m);
     }
     return ctx->n_backends;
 }
@@ -61,4 +101,81 @@ int32_t llama_plan_bytes(const char *path_model, struct llama_model_params mpara
     llama_free(ctx);
     llama_model_free(m);
     return n;
+}
+
+// ---- the map ------------------------------------------------------------------------------------------------------------------
+
+// Layer that a tensor's name speaks of ("blk.3.ffn_up.weight", "cache_k_l3"), -1: none.
+static int layer_in(const char *name) {
+    int il;
+    char kind;
+    if (sscanf(name, "blk.%d.", &il) == 1) return il;
+    return sscanf(name, "cache_%c_l%d", &kind, &il) == 2 ? il : -1;
+}
+
+static int layer_of(const struct ggml_tensor *t) {
+    for (int k = 0; k < GGML_MAX_SRC && t->src[k]; k++) {
+        const struct ggml_tensor *s = t->src[k];
+        while (s->view_src) s = s->view_src;
+        const int il = s->op == GGML_OP_NONE ? layer_in(s->name) : -1;
+        if (il >= 0) return il;
+    }
+    return -1;
+}
+
+// A result gets the name of the weight that it is made with.
+static bool name_by_weight(struct ggml_tensor *t) {
+    for (int k = 0; k < GGML_MAX_SRC && t->src[k]; k++) {
+        const struct ggml_tensor *s = t->src[k];
+        const size_t n = strlen(s->name), tail = strlen(".weight");
+        if (s->op != GGML_OP_NONE || n <= tail || strcmp(s->name + n - tail, ".weight") != 0) continue;
+        ggml_format_name(t, "%.*s", (int) (n - tail), s->name);
+        return true;
+    }
+    return false;
+}
+
+// ggml_build_forward_expand has given numbers to what had no name.
+static bool is_unnamed(const struct ggml_tensor *t) {
+    return t->name[0] == 0 || !strncmp(t->name, "node_", 5) || !strncmp(t->name, "leaf_", 5);
+}
+
+// Inputs get the name of the operation that reads them first.
+static void name_inputs(struct ggml_tensor *t) {
+    for (int k = 0; k < GGML_MAX_SRC && t->src[k]; k++) {
+        struct ggml_tensor *s = t->src[k];
+        while (s->view_src) s = s->view_src;
+        if (!(s->flags & GGML_TENSOR_FLAG_INPUT) || !is_unnamed(s) || t->view_src == s) continue;
+        char op[32];
+        snprintf(op, sizeof op, "%s", ggml_op_name(t->op));
+        for (char *c = op; *c; c++) *c = *c >= 'A' && *c <= 'Z' ? (char) (*c + 32) : *c;
+        ggml_format_name(s, "inp_%s", op);
+    }
+}
+
+static void name_nodes(struct ggml_cgraph *g) {
+    const int n = ggml_graph_n_nodes(g);
+    int il = -1;
+    for (int i = 0; i < n; i++) {
+        struct ggml_tensor *t = ggml_graph_node(g, i);
+        int at = layer_of(t);
+        // norms begin a layer, before its first weight
+        for (int k = i + 1; at < 0 && k < n && k < i + 3 && (t->op == GGML_OP_RMS_NORM || t->op == GGML_OP_NORM); k++)
+            at = layer_of(ggml_graph_node(g, k));
+        if (at >= 0) il = at;
+        name_inputs(t);
+        if (!is_unnamed(t) || name_by_weight(t)) continue;
+        if (il >= 0) ggml_format_name(t, "blk.%d.node_%d", il, i);
+        else ggml_format_name(t, "node_%d", i);
+    }
+}
+
+struct ggml_plan_report *llama_context_plan_report(struct llama_context *ctx) {
+    if (!ctx) {
+        (void) err_set(ERR_INVALID, "the context is NULL");
+        return NULL;
+    }
+    if (graph_build_prompt(ctx) != ERR_OK) return NULL;
+    name_nodes(ctx->g.gf);
+    return ggml_backend_sched_plan_report(ctx->sched, ctx->g.gf);
 }

@@ -107,12 +107,14 @@ struct llama_context {
         int64_t t_compute_start_us;
     } perf;
     struct context_samplers *samplers;
+    size_t work_bytes;                 // of the neediest reserved graph
     size_t planned[RUN_MAX_BACKENDS];  // no_alloc: bytes that the compute buffers would have
 };
 
 // plan.c
 MUST_USE enum err plan_init(struct llama_context *ctx);
 void plan_free(struct llama_context *ctx);
+size_t plan_memory(const struct llama_context *ctx);  // bytes of its arrays
 // 0 ok, 1 no room, -1 bad batch, -2 failed: as llama_decode.
 int plan_make(struct llama_context *ctx, const struct batch_view *b, bool use_memory);
 // outputs.c
@@ -123,6 +125,8 @@ MUST_USE enum err outputs_begin(struct llama_context *ctx, int n_tokens, int n_r
 MUST_USE enum err graph_init(struct llama_context *ctx);
 void graph_free(struct llama_context *ctx);
 MUST_USE enum err graph_reserve(struct llama_context *ctx);
+// The graph of the largest prompt, built as graph_reserve does and left in ctx->g.
+MUST_USE enum err graph_build_prompt(struct llama_context *ctx);
 enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub);
 MUST_USE enum err graph_shift(struct llama_context *ctx);
 // decode.c

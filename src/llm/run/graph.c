@@ -177,6 +177,9 @@ static enum err reserve(struct llama_context *ctx, int n_tokens, int n_seqs, boo
     const struct ubatch_shape n = shape_for(ctx, n_tokens, n_seqs, encode);
     TRY(build(ctx, &n));
     ggml_backend_sched_reset(ctx->sched);
+    set_threads(ctx, n_tokens);
+    const size_t work = ggml_graph_plan(ctx->g.gf, n_tokens > 1 ? ctx->cp.n_threads_batch : ctx->cp.n_threads, NULL).work_size;
+    if (work > ctx->work_bytes) ctx->work_bytes = work;
     if (ctx->model->params.no_alloc) {
         size_t sizes[RUN_MAX_BACKENDS] = {0};
         ggml_backend_sched_reserve_size(ctx->sched, ctx->g.gf, sizes);
@@ -191,13 +194,23 @@ static enum err reserve(struct llama_context *ctx, int n_tokens, int n_seqs, boo
     return ERR_OK;
 }
 
+static int n_prompt_rows(const struct llama_context *ctx) {
+    return ctx->mem && ctx->cp.n_ubatch > ctx->cp.n_ctx ? ctx->cp.n_ctx : ctx->cp.n_ubatch;
+}
+
+enum err graph_build_prompt(struct llama_context *ctx) {
+    const struct ubatch_shape n = shape_for(ctx, n_prompt_rows(ctx), 1, ctx->model->arch->flags & ARCH_ENCODER);
+    TRY(build(ctx, &n));
+    ggml_backend_sched_reset(ctx->sched);
+    return ERR_OK;
+}
+
 // Three times: the prompt's graph is the largest; generation's has another form and may need more of some buffer; the prompt's goes
 // last again so that its plan is the one in force, and no buffer grows when the first prompt arrives.
 enum err graph_reserve(struct llama_context *ctx) {
     const struct arch *a = ctx->model->arch;
     const int n_seqs = ctx->cp.n_seq_max;
-    int n_prompt = ctx->cp.n_ubatch;
-    if (ctx->mem && n_prompt > ctx->cp.n_ctx) n_prompt = ctx->cp.n_ctx;
+    const int n_prompt = n_prompt_rows(ctx);
     const int n_gen = n_seqs < n_prompt ? n_seqs : n_prompt;
     // recurrent graphs have the shape sequences x tokens; a prompt is one sequence
     const bool encode_only = a->flags & ARCH_ENCODER;

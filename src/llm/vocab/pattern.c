@@ -288,6 +288,13 @@ void pattern_free(struct pattern *p) {
     free(p);
 }
 
+size_t pattern_memory(const struct pattern *p) {
+    size_t n = sizeof *p;
+    if (p->sets) n += (p->kind == ITEMS || p->kind == GENERAL ? CHARSET_MAX_SETS : 1) * sizeof *p->sets;
+    if (p->alts) n += 2 * MAX_ALTS * sizeof *p->alts;
+    return p->map ? n + sizeof *p->map : n;
+}
+
 // ---- matching
 
 static inline uint32_t sets_at(const struct pattern *p, const char *at, const char *end, int *len) {

@@ -18,6 +18,8 @@ enum err pattern_new(struct pattern **out, const char *text) MUST_USE;
 enum err pattern_new_general(struct pattern **out, const char *text) MUST_USE;
 bool pattern_is_general(const struct pattern *p);
 void pattern_free(struct pattern *p);
+// Bytes that it takes before the first text; what PCRE2 allocates for the patterns of its own is not counted.
+size_t pattern_memory(const struct pattern *p);
 
 // First match at or after `from` in the subject [start, end): *at and *to. False: none. An empty match is possible only
 // behind `from`. Thread: any number at a time.

@@ -12,6 +12,9 @@ struct gguf_context;
 enum err vocab_load(struct llama_vocab **out, const struct gguf_context *meta) MUST_USE;
 void vocab_free(struct llama_vocab *vocab);  // NULL is fine
 
+// Bytes that vocab_load would allocate for these keys, from counts and lengths alone; an upper bound for tries. 0: no vocabulary.
+size_t vocab_memory(const struct gguf_context *meta);
+
 // The bytes that a token stands for, in place: *len bytes (they may hold zeros). Control tokens give their text.
 // Invalid ids give NULL and 0. Owner: vocab. Allocates nothing.
 const char *vocab_piece(const struct llama_vocab *vocab, llama_token token, size_t *len);

@@ -93,6 +93,9 @@ static inline uint32_t trie_step(const struct trie *t, uint32_t node, uint8_t by
 struct bpe;
 struct ugm;
 
+// bpe.c: bytes of the patterns that a file's pre-tokenizer cuts text with; makes them to know.
+size_t bpe_pattern_memory(const struct gguf_context *meta);
+
 #define PIECE_SLACK 16  // readable bytes behind the last piece
 
 enum vocab_special {

@@ -45,6 +45,22 @@ void gguf_free(struct gguf_context *ctx) {
     free(ctx);
 }
 
+static size_t kv_memory(const struct kv *kv) {
+    const bool strings = kv->type == GGUF_TYPE_ARRAY && kv->arr_type == GGUF_TYPE_STRING;
+    size_t n = strings ? (size_t) kv->n * sizeof *kv->strs.offs : gguf_pad((size_t) kv->bytes + 1, 8);
+    if (kv->owned && strings) n += (size_t) kv->bytes + 1;
+    return n + kv->key.len + 1;
+}
+
+size_t gguf_memory_size(const struct gguf_context *ctx) {
+    if (!ctx) return 0;
+    size_t n = sizeof *ctx + ctx->cap_kv * sizeof *ctx->kv + ctx->cap_ti * sizeof *ctx->ti;
+    n += (ctx->kv_names.n_slot + ctx->ti_names.n_slot) * sizeof *ctx->kv_names.slots;
+    for (size_t i = 0; i < ctx->n_kv; i++) n += kv_memory(&ctx->kv[i]);
+    for (size_t i = 0; i < ctx->n_ti; i++) n += ctx->ti[i].name.len + 1 + (ctx->ti[i].tensor ? sizeof *ctx->ti[i].tensor : 0);
+    return n;
+}
+
 const char *gguf_type_name(enum gguf_type type) { return (unsigned) type < GGUF_TYPE_COUNT ? type_names[type] : NULL; }
 
 uint32_t gguf_get_version(const struct gguf_context *ctx) { return ctx ? ctx->version : 0; }
