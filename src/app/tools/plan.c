@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define MAX_DEVICES 17
+#define WORK_PER_THREAD ((size_t) 2 << 20)  // more is an intermediate result in all but name
 
 struct planned {
     struct llama_device_bytes d[MAX_DEVICES];
@@ -53,7 +54,7 @@ static bool fits(const struct planned *p) {
     return true;
 }
 
-static int measure(struct planned *out, const struct llama_model *model, const struct llama_context *ctx) {
+static void measure(struct planned *out, const struct llama_model *model, struct llama_context *ctx) {
     out->n = llama_context_bytes(ctx, out->d, MAX_DEVICES);
     out->n_ctx = llama_n_ctx(ctx);
     out->n_ubatch = llama_n_ubatch(ctx);
@@ -61,11 +62,15 @@ static int measure(struct planned *out, const struct llama_model *model, const s
     out->n_ctx_train = llama_model_n_ctx_train(model);
     for (int i = 0; i < out->n; i++) {
         size_t all;
+        const size_t work = WORK_PER_THREAD * (size_t) llama_n_threads_batch(ctx);
+        if (out->d[i].work > work) {
+            out->d[i].compute += out->d[i].work - work;
+            out->d[i].work = work;
+        }
         ggml_backend_dev_t dev = ggml_backend_dev_by_name(out->d[i].name);
         ggml_backend_dev_memory(dev, &out->free[i], &all);
         out->program[i] = i == out->n - 1 ? program_bytes() : 0;
     }
-    return 0;
 }
 
 // Plans p; *model is made unless it is there. 0, or the exit status after a sentence.
@@ -79,8 +84,9 @@ static int plan(struct planned *out, struct llama_model **model, const struct pa
     }
     struct llama_context *ctx = llama_init_from_model(*model, session_context_options(p, llama_model_n_ctx_train(*model)));
     if (!ctx) return console_library_error();
-    int status = measure(out, *model, ctx);
-    if (!status && map) status = plan_map_write(map, ctx, out->d, out->n, session_model_path(p));
+    measure(out, *model, ctx);
+    int status = 0;
+    if (map) status = plan_map_write(map, ctx, out->d, out->n, session_model_path(p));
     llama_free(ctx);
     return status;
 }

@@ -114,8 +114,9 @@ static int layer_in(const char *name) {
 }
 
 static int layer_of(const struct ggml_tensor *t) {
-    for (int k = 0; k < GGML_MAX_SRC && t->src[k]; k++) {
+    for (int k = 0; k < GGML_MAX_SRC; k++) {
         const struct ggml_tensor *s = t->src[k];
+        if (!s) continue;
         while (s->view_src) s = s->view_src;
         const int il = s->op == GGML_OP_NONE ? layer_in(s->name) : -1;
         if (il >= 0) return il;
@@ -125,8 +126,9 @@ static int layer_of(const struct ggml_tensor *t) {
 
 // A result gets the name of the weight that it is made with.
 static bool name_by_weight(struct ggml_tensor *t) {
-    for (int k = 0; k < GGML_MAX_SRC && t->src[k]; k++) {
+    for (int k = 0; k < GGML_MAX_SRC; k++) {
         const struct ggml_tensor *s = t->src[k];
+        if (!s) continue;
         const size_t n = strlen(s->name), tail = strlen(".weight");
         if (s->op != GGML_OP_NONE || n <= tail || strcmp(s->name + n - tail, ".weight") != 0) continue;
         ggml_format_name(t, "%.*s", (int) (n - tail), s->name);
@@ -135,15 +137,16 @@ static bool name_by_weight(struct ggml_tensor *t) {
     return false;
 }
 
-// ggml_build_forward_expand has given numbers to what had no name.
+// ggml_build_forward_expand has given numbers to what had no name; copies of such begin with a bracket.
 static bool is_unnamed(const struct ggml_tensor *t) {
-    return t->name[0] == 0 || !strncmp(t->name, "node_", 5) || !strncmp(t->name, "leaf_", 5);
+    return t->name[0] == 0 || t->name[0] == ' ' || t->name[0] == '(' || !strncmp(t->name, "node_", 5) || !strncmp(t->name, "leaf_", 5);
 }
 
 // Inputs get the name of the operation that reads them first.
 static void name_inputs(struct ggml_tensor *t) {
-    for (int k = 0; k < GGML_MAX_SRC && t->src[k]; k++) {
+    for (int k = 0; k < GGML_MAX_SRC; k++) {
         struct ggml_tensor *s = t->src[k];
+        if (!s) continue;
         while (s->view_src) s = s->view_src;
         if (!(s->flags & GGML_TENSOR_FLAG_INPUT) || !is_unnamed(s) || t->view_src == s) continue;
         char op[32];

@@ -1,5 +1,6 @@
 // What a vocabulary will take, from the counts and lengths in a file's header: plans must not wait for one to be loaded. Follows
-// load.c and the kinds' own tables; tries are counted as if no two strings shared a prefix.
+// load.c and the kinds' own tables; the tries over pieces are counted as if no two shared a
+// prefix.
 #include "vocab/vocab_int.h"
 
 struct strings {
@@ -32,20 +33,25 @@ static size_t trie_memory(size_t n_edge) {
     return edges * sizeof(struct trie_edge) + values * sizeof(int32_t);
 }
 
-// Letters of the tokens that text is searched for.
-static size_t special_bytes(const struct gguf_context *meta, size_t n) {
+// Edges of the trie over the tokens that text is searched for: their letters, less what each shares with the one before it.
+static size_t special_edges(const struct gguf_context *meta, size_t n) {
     const int64_t types = gguf_find_key(meta, "tokenizer.ggml.token_type"), texts = gguf_find_key(meta, "tokenizer.ggml.tokens");
     if (types < 0 || gguf_get_kv_type(meta, types) != GGUF_TYPE_ARRAY || gguf_get_arr_type(meta, types) != GGUF_TYPE_INT32 ||
         gguf_get_arr_n(meta, types) != n)
         return 0;
     const int32_t *type = gguf_get_arr_data(meta, types);
-    size_t bytes = 0, len;
+    const char *before = NULL;
+    size_t edges = 0, n_before = 0, len;
     for (size_t i = 0; i < n; i++) {
         if (type[i] != LLAMA_TOKEN_TYPE_CONTROL && type[i] != LLAMA_TOKEN_TYPE_UNKNOWN && type[i] != LLAMA_TOKEN_TYPE_USER_DEFINED) continue;
-        gguf_get_arr_str_view(meta, texts, i, &len);
-        bytes += len;
+        const char *p = gguf_get_arr_str_view(meta, texts, i, &len);
+        size_t same = 0;
+        while (same < len && same < n_before && p[same] == before[same]) same++;
+        edges += len - same;
+        before = p;
+        n_before = len;
     }
-    return bytes;
+    return edges;
 }
 
 static size_t kind_memory(const struct gguf_context *meta, const char *model, struct strings tokens) {
@@ -72,5 +78,5 @@ size_t vocab_memory(const struct gguf_context *meta) {
     n += 2 * (t.n + 1) * sizeof(uint32_t) + bytes + 1 + bytes + PIECE_SLACK;  // texts and pieces
     n += t.n * sizeof(uint16_t) + t.n / 8 + 1 + slots(t.n);
     if (gguf_find_key(meta, "tokenizer.ggml.scores") >= 0) n += t.n * sizeof(float);
-    return n + trie_memory(special_bytes(meta, t.n)) + kind_memory(meta, gguf_get_val_str(meta, id), t);
+    return n + trie_memory(special_edges(meta, t.n)) + kind_memory(meta, gguf_get_val_str(meta, id), t);
 }
