@@ -59,8 +59,9 @@ struct llama_device_bytes {
     size_t compute;         // inputs and intermediates
     size_t outputs;         // logits and embeddings: address space reserved, resident as rows are used
     size_t work;            // scratch of operations
-    size_t graph;           // nodes of the graph, headers of tensors, tables of the scheduler, of batches and of the cache's cells
-    size_t vocabulary;      // the file's header (its pages too) and the tables made of it; an upper bound where prefixes are shared
+    size_t graph;  // nodes of the graph, headers of tensors, tables of the scheduler, of batches and of the cache's cells
+    size_t
+        vocabulary;  // the file's header (its pages too) and the tables made of it; an upper bound where prefixes are shared
 };
 
 // Of a context that exists, model included: one entry per device, the CPU last. Returns how many devices there are; writes at most

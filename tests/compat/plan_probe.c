@@ -62,15 +62,19 @@ void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset) {
     const bool file = !(flags & MAP_ANONYMOUS);
     maps[n_maps].at = p, maps[n_maps].n = n, maps[n_maps].file = file, maps[n_maps].shared = flags & MAP_SHARED;
     n_maps++;
-    if (!file) atomic_fetch_add(&anon, (long) n);
-    else if (flags & MAP_SHARED) atomic_fetch_add(&mapped, (long) n);
+    if (!file)
+        atomic_fetch_add(&anon, (long) n);
+    else if (flags & MAP_SHARED)
+        atomic_fetch_add(&mapped, (long) n);
     return p;
 }
 int munmap(void *at, size_t n) {
     for (int i = 0; i < n_maps; i++) {
         if (maps[i].at != at || maps[i].n != n) continue;
-        if (!maps[i].file) atomic_fetch_sub(&anon, (long) n);
-        else if (maps[i].shared) atomic_fetch_sub(&mapped, (long) n);
+        if (!maps[i].file)
+            atomic_fetch_sub(&anon, (long) n);
+        else if (maps[i].shared)
+            atomic_fetch_sub(&mapped, (long) n);
         maps[i] = maps[--n_maps];
         break;
     }

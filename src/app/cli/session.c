@@ -17,8 +17,10 @@ const char *session_model_path(const struct params *p) {
     static char path[4096];
     if (p->model) return p->model;
     const char *cache = env_get("XDG_CACHE_HOME"), *home = env_get("HOME");
-    if (cache) snprintf(path, sizeof(path), "%s/lamina/%s", cache, DEFAULT_MODEL);
-    else snprintf(path, sizeof(path), "%s/.cache/lamina/%s", home ? home : "", DEFAULT_MODEL);
+    if (cache)
+        snprintf(path, sizeof(path), "%s/lamina/%s", cache, DEFAULT_MODEL);
+    else
+        snprintf(path, sizeof(path), "%s/.cache/lamina/%s", home ? home : "", DEFAULT_MODEL);
     if (access(path, R_OK) == 0) return path;
     console_error("no model given and the default one is not at %s; pass -m FILE, or run ./try once to fetch it", path);
     return NULL;
@@ -46,10 +48,14 @@ static int parse_overrides(struct llama_model_kv_override *out, int max, const c
         struct llama_model_kv_override *o = &out[n++];
         memcpy(o->key, item, strlen(item) + 1);
         const char *type = equals + 1, *value = colon + 1;
-        if (!strcmp(type, "int")) o->tag = LLAMA_KV_OVERRIDE_TYPE_INT, o->val_i64 = strtoll(value, NULL, 10);
-        else if (!strcmp(type, "float")) o->tag = LLAMA_KV_OVERRIDE_TYPE_FLOAT, o->val_f64 = strtod(value, NULL);
-        else if (!strcmp(type, "bool")) o->tag = LLAMA_KV_OVERRIDE_TYPE_BOOL, o->val_bool = !strcmp(value, "true") || !strcmp(value, "1");
-        else if (!strcmp(type, "str")) o->tag = LLAMA_KV_OVERRIDE_TYPE_STR, snprintf(o->val_str, sizeof(o->val_str), "%s", value);
+        if (!strcmp(type, "int"))
+            o->tag = LLAMA_KV_OVERRIDE_TYPE_INT, o->val_i64 = strtoll(value, NULL, 10);
+        else if (!strcmp(type, "float"))
+            o->tag = LLAMA_KV_OVERRIDE_TYPE_FLOAT, o->val_f64 = strtod(value, NULL);
+        else if (!strcmp(type, "bool"))
+            o->tag = LLAMA_KV_OVERRIDE_TYPE_BOOL, o->val_bool = !strcmp(value, "true") || !strcmp(value, "1");
+        else if (!strcmp(type, "str"))
+            o->tag = LLAMA_KV_OVERRIDE_TYPE_STR, snprintf(o->val_str, sizeof(o->val_str), "%s", value);
         else {
             console_error("--override-kv: type '%s' should be one of int float bool str", type);
             return -1;
@@ -69,7 +75,8 @@ static int parse_devices(ggml_backend_dev_t *out, int max, const char *list) {
         ggml_backend_dev_t dev = ggml_backend_dev_by_name(name);
         if ((!dev && strcmp(name, "none") != 0) || n + 1 >= max) {
             console_error("--device: there is no device '%s'; here are:", name);
-            for (size_t i = 0; i < ggml_backend_dev_count(); i++) fprintf(stderr, "  %s\n", ggml_backend_dev_name(ggml_backend_dev_get(i)));
+            for (size_t i = 0; i < ggml_backend_dev_count(); i++)
+                fprintf(stderr, "  %s\n", ggml_backend_dev_name(ggml_backend_dev_get(i)));
             return 2;
         }
         if (dev) out[n++] = dev;
@@ -97,10 +104,11 @@ static int load_adapters(struct session *s, const struct params *p) {
 
 int session_model_options(struct model_options *o, const struct params *p) {
     ggml_backend_load_all();
-    *o = (struct model_options) {.params = llama_model_default_params()};
+    *o = (struct model_options){.params = llama_model_default_params()};
     struct llama_model_params *mp = &o->params;
     mp->n_gpu_layers = p->n_gpu_layers;
-    mp->load_mode = p->mmap ? (p->mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP) : (p->mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE);
+    mp->load_mode = p->mmap ? (p->mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP)
+                            : (p->mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE);
     mp->check_tensors = p->check_tensors;
     mp->progress_callback = on_progress;
     if (p->override_kv) {
@@ -173,7 +181,7 @@ void session_close(struct session *s) {
     if (s->ctx) llama_free(s->ctx);
     for (int i = 0; i < s->n_lora; i++) llama_adapter_lora_free(s->lora[i]);
     if (s->model) llama_model_free(s->model);
-    *s = (struct session) {0};
+    *s = (struct session){0};
 }
 
 // ---- text and tokens -----------------------------------------------------------------------------------------------
@@ -182,7 +190,7 @@ int text_read(struct text *t, const char *path) {
     FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (!f) return console_error("cannot open %s: %s", path, strerror(errno));
     size_t room = 0;
-    *t = (struct text) {0};
+    *t = (struct text){0};
     for (;;) {
         if (t->size == room) {
             room = room ? 2 * room : 1 << 16;
@@ -199,7 +207,7 @@ int text_read(struct text *t, const char *path) {
     if (f != stdin) fclose(f);
     if (!failed) return 0;
     free(t->data);
-    *t = (struct text) {0};
+    *t = (struct text){0};
     return console_error("cannot read %s: %s", path, strerror(why));
 }
 
@@ -232,8 +240,9 @@ int text_prompt(struct text *t, const struct params *p) {
     return status;
 }
 
-int tokens_make(struct tokens *t, const struct llama_vocab *vocab, const char *text, size_t size, bool add_special, bool parse_special) {
-    *t = (struct tokens) {0};
+int tokens_make(struct tokens *t, const struct llama_vocab *vocab, const char *text, size_t size, bool add_special,
+                bool parse_special) {
+    *t = (struct tokens){0};
     if (size > INT32_MAX) return console_error("the text has %zu bytes; at most %d are possible", size, INT32_MAX);
     const int32_t need = llama_tokenize(vocab, text, (int32_t) size, NULL, 0, add_special, parse_special);
     if (need == INT32_MIN) return console_library_error();
@@ -243,7 +252,7 @@ int tokens_make(struct tokens *t, const struct llama_vocab *vocab, const char *t
     t->n = llama_tokenize(vocab, text, (int32_t) size, t->data, room, add_special, parse_special);
     if (t->n >= 0) return 0;
     free(t->data);
-    *t = (struct tokens) {0};
+    *t = (struct tokens){0};
     return console_library_error();
 }
 
@@ -271,7 +280,9 @@ int session_feed(struct session *s, llama_token *tokens, int32_t n, bool show_pr
     return 0;
 }
 
-static int utf8_expected(unsigned char lead) { return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf8 ? 4 : 1; }
+static int utf8_expected(unsigned char lead) {
+    return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf8 ? 4 : 1;
+}
 
 void piece_flush(struct piece_writer *w) {
     fwrite(w->held, 1, (size_t) w->n_held, stdout);
@@ -310,11 +321,13 @@ static int add_logit_bias(struct llama_sampler *chain, const struct session *s, 
         const long id = strtol(at, &end, 10);
         char *after = end;
         const float by = *end == '+' || *end == '-' ? strtof(end, &after) : 0.0f;
-        if (end == at || after == end || (*after && *after != ',') || id < 0 || id >= llama_vocab_n_tokens(s->vocab) || n == 256) {
-            console_error("--logit-bias: '%s' should read ID+NUMBER or ID-NUMBER with ID below %d", at, llama_vocab_n_tokens(s->vocab));
+        if (end == at || after == end || (*after && *after != ',') || id < 0 || id >= llama_vocab_n_tokens(s->vocab) ||
+            n == 256) {
+            console_error("--logit-bias: '%s' should read ID+NUMBER or ID-NUMBER with ID below %d", at,
+                          llama_vocab_n_tokens(s->vocab));
             return 2;
         }
-        bias[n++] = (llama_logit_bias) {.token = (llama_token) id, .bias = by};
+        bias[n++] = (llama_logit_bias){.token = (llama_token) id, .bias = by};
         at = *after ? after + 1 : NULL;
     }
     llama_sampler_chain_add(chain, llama_sampler_init_logit_bias(llama_vocab_n_tokens(s->vocab), n, bias));
@@ -339,10 +352,13 @@ static void add_filters(struct llama_sampler *chain, const struct session *s, co
     const int32_t n_ctx = s->ctx ? (int32_t) llama_n_ctx(s->ctx) : 4096;
     const int32_t last_n = p->repeat_last_n < 0 ? n_ctx : p->repeat_last_n;
     if (last_n && (p->repeat_penalty != 1.0f || p->frequency_penalty != 0.0f || p->presence_penalty != 0.0f))
-        llama_sampler_chain_add(chain, llama_sampler_init_penalties(llama_vocab_n_tokens(s->vocab), last_n, p->repeat_penalty, p->frequency_penalty, p->presence_penalty));
+        llama_sampler_chain_add(chain,
+                                llama_sampler_init_penalties(llama_vocab_n_tokens(s->vocab), last_n, p->repeat_penalty,
+                                                             p->frequency_penalty, p->presence_penalty));
     if (p->dry_multiplier > 0.0f)
-        llama_sampler_chain_add(chain, llama_sampler_init_dry(s->vocab, p->dry_multiplier, p->dry_base, p->dry_allowed_length,
-                                                              p->dry_penalty_last_n < 0 ? n_ctx : p->dry_penalty_last_n, breakers, 4));
+        llama_sampler_chain_add(
+            chain, llama_sampler_init_dry(s->vocab, p->dry_multiplier, p->dry_base, p->dry_allowed_length,
+                                          p->dry_penalty_last_n < 0 ? n_ctx : p->dry_penalty_last_n, breakers, 4));
     if (p->temp <= 0.0f) return;
     if (p->mirostat) return;
     if (p->top_n_sigma > 0.0f) llama_sampler_chain_add(chain, llama_sampler_init_top_n_sigma(p->top_n_sigma));
@@ -350,7 +366,8 @@ static void add_filters(struct llama_sampler *chain, const struct session *s, co
     if (p->typical_p < 1.0f) llama_sampler_chain_add(chain, llama_sampler_init_typical(p->typical_p, 1));
     if (p->top_p < 1.0f) llama_sampler_chain_add(chain, llama_sampler_init_top_p(p->top_p, 1));
     if (p->min_p > 0.0f) llama_sampler_chain_add(chain, llama_sampler_init_min_p(p->min_p, 1));
-    if (p->xtc_probability > 0.0f) llama_sampler_chain_add(chain, llama_sampler_init_xtc(p->xtc_probability, p->xtc_threshold, 1, p->seed));
+    if (p->xtc_probability > 0.0f)
+        llama_sampler_chain_add(chain, llama_sampler_init_xtc(p->xtc_probability, p->xtc_threshold, 1, p->seed));
 }
 
 struct llama_sampler *session_sampler(const struct session *s, const struct params *p) {
@@ -359,7 +376,8 @@ struct llama_sampler *session_sampler(const struct session *s, const struct para
         console_library_error();
         return NULL;
     }
-    if ((p->logit_bias && add_logit_bias(chain, s, p->logit_bias)) || ((p->grammar || p->grammar_file) && add_grammar(chain, s, p))) {
+    if ((p->logit_bias && add_logit_bias(chain, s, p->logit_bias)) ||
+        ((p->grammar || p->grammar_file) && add_grammar(chain, s, p))) {
         llama_sampler_free(chain);
         return NULL;
     }
@@ -369,8 +387,12 @@ struct llama_sampler *session_sampler(const struct session *s, const struct para
         return chain;
     }
     llama_sampler_chain_add(chain, llama_sampler_init_temp_ext(p->temp, p->dynatemp_range, p->dynatemp_exp));
-    if (p->mirostat == 1) llama_sampler_chain_add(chain, llama_sampler_init_mirostat(llama_vocab_n_tokens(s->vocab), p->seed, p->mirostat_ent, p->mirostat_lr, 100));
-    else if (p->mirostat == 2) llama_sampler_chain_add(chain, llama_sampler_init_mirostat_v2(p->seed, p->mirostat_ent, p->mirostat_lr));
-    else llama_sampler_chain_add(chain, llama_sampler_init_dist(p->seed));
+    if (p->mirostat == 1)
+        llama_sampler_chain_add(chain, llama_sampler_init_mirostat(llama_vocab_n_tokens(s->vocab), p->seed, p->mirostat_ent,
+                                                                   p->mirostat_lr, 100));
+    else if (p->mirostat == 2)
+        llama_sampler_chain_add(chain, llama_sampler_init_mirostat_v2(p->seed, p->mirostat_ent, p->mirostat_lr));
+    else
+        llama_sampler_chain_add(chain, llama_sampler_init_dist(p->seed));
     return chain;
 }

@@ -7,7 +7,7 @@
 
 struct session {
     struct llama_model *model;
-    struct llama_context *ctx;     // NULL if only the model was asked for
+    struct llama_context *ctx;  // NULL if only the model was asked for
     const struct llama_vocab *vocab;
     struct llama_adapter_lora *lora[8];
     int n_lora;
@@ -47,7 +47,8 @@ struct tokens {
     int32_t n;
 };
 // 0, or the exit status after a sentence on stderr.
-int tokens_make(struct tokens *t, const struct llama_vocab *vocab, const char *text, size_t size, bool add_special, bool parse_special);
+int tokens_make(struct tokens *t, const struct llama_vocab *vocab, const char *text, size_t size, bool add_special,
+                bool parse_special);
 int tokens_append(struct tokens *t, const struct tokens *more);
 
 // Decodes tokens [0, n) of one sequence in batches; the last one's logits are kept. 0, 130 when interrupted, else 1.

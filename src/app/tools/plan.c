@@ -41,8 +41,8 @@ static size_t program_bytes(void) {
 
 static size_t total(const struct planned *p, int i) {
     const struct llama_device_bytes *d = &p->d[i];
-    return d->weights_mapped + d->weights_copied + d->kv + d->recurrent + d->compute + d->outputs + d->work + d->graph + d->vocabulary +
-           p->program[i];
+    return d->weights_mapped + d->weights_copied + d->kv + d->recurrent + d->compute + d->outputs + d->work + d->graph +
+           d->vocabulary + p->program[i];
 }
 
 // The program is there already.
@@ -107,9 +107,12 @@ struct search {
 static bool try_value(struct search *s, int64_t value) {
     struct llama_model *own = NULL;
     struct planned got;
-    if (s->which == 0) s->p.n_ctx = (uint32_t) value;
-    else if (s->which == 1) s->p.n_ubatch = (uint32_t) value;
-    else s->p.n_gpu_layers = (int32_t) value;
+    if (s->which == 0)
+        s->p.n_ctx = (uint32_t) value;
+    else if (s->which == 1)
+        s->p.n_ubatch = (uint32_t) value;
+    else
+        s->p.n_gpu_layers = (int32_t) value;
     const bool ok = plan(&got, s->which == 2 ? &own : s->model, &s->p, NULL) == 0 && fits(&got);
     llama_model_free(own);
     return ok;
@@ -121,8 +124,10 @@ static int64_t largest(struct search *s, int64_t lo, int64_t most) {
     if (!try_value(s, lo * s->unit)) return -1;
     while (hi - lo > 1) {
         const int64_t mid = lo + (hi - lo) / 2;
-        if (try_value(s, mid * s->unit)) lo = mid;
-        else hi = mid;
+        if (try_value(s, mid * s->unit))
+            lo = mid;
+        else
+            hi = mid;
     }
     return lo * s->unit;
 }
@@ -158,15 +163,19 @@ static void print_json(const struct planned *p, const struct fit *f) {
     json_t *devices = json_array();
     for (int i = 0; i < p->n; i++) {
         const struct llama_device_bytes *d = &p->d[i];
-        json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name", d->name, "weights_mapped",
-                              (json_int_t) d->weights_mapped, "weights_copied", (json_int_t) d->weights_copied, "kv", (json_int_t) d->kv,
-                              "recurrent", (json_int_t) d->recurrent, "compute", (json_int_t) d->compute, "outputs", (json_int_t) d->outputs,
-                              "work", (json_int_t) d->work, "graph", (json_int_t) d->graph, "vocabulary", (json_int_t) d->vocabulary,
-                              "program", (json_int_t) p->program[i], "total", (json_int_t) total(p, i));
+        json_t *o = json_pack(
+            "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name", d->name, "weights_mapped",
+            (json_int_t) d->weights_mapped, "weights_copied", (json_int_t) d->weights_copied, "kv", (json_int_t) d->kv,
+            "recurrent", (json_int_t) d->recurrent, "compute", (json_int_t) d->compute, "outputs", (json_int_t) d->outputs,
+            "work", (json_int_t) d->work, "graph", (json_int_t) d->graph, "vocabulary", (json_int_t) d->vocabulary,
+            "program", (json_int_t) p->program[i], "total", (json_int_t) total(p, i));
         json_array_append_new(devices, o);
     }
     json_t *root = json_pack("{s:o, s:b}", "devices", devices, "fits", (int) fits(p));
-    if (f) json_object_set_new(root, "fit", json_pack("{s:i, s:i, s:i}", "ctx", f->n_ctx, "ubatch", f->n_ubatch, "gpu_layers", f->n_gpu_layers));
+    if (f)
+        json_object_set_new(
+            root, "fit",
+            json_pack("{s:i, s:i, s:i}", "ctx", f->n_ctx, "ubatch", f->n_ubatch, "gpu_layers", f->n_gpu_layers));
     json_dumpf(root, stdout, JSON_INDENT(1));
     fputc('\n', stdout);
     json_decref(root);
@@ -211,15 +220,17 @@ static void print_table(const struct planned *p) {
     for (int i = 0; i < p->n; i++) {
         char a[32], b[32];
         if (fits_on(p, i)) continue;
-        printf("does not fit: %s would need %s and has %s\n", p->d[i].name, console_bytes(a, (double) (total(p, i) - p->program[i])),
-               console_bytes(b, (double) p->free[i]));
+        printf("does not fit: %s would need %s and has %s\n", p->d[i].name,
+               console_bytes(a, (double) (total(p, i) - p->program[i])), console_bytes(b, (double) p->free[i]));
     }
     if (fits(p)) puts("fits");
 }
 
 static void print_largest(const char *option, int32_t n, const char *of) {
-    if (n < 0) printf("%-5s no value fits\n", option);
-    else printf("%-5s %d fits at most%s\n", option, n, of);
+    if (n < 0)
+        printf("%-5s no value fits\n", option);
+    else
+        printf("%-5s %d fits at most%s\n", option, n, of);
 }
 
 static void print_fit(const struct fit *f, int n_devices) {
@@ -238,8 +249,10 @@ static int run(struct params *p) {
         struct fit f;
         const bool searched = p->fit;
         if (searched) f = find_fit(p, &model, &now);
-        if (p->json) print_json(&now, searched ? &f : NULL);
-        else print_table(&now);
+        if (p->json)
+            print_json(&now, searched ? &f : NULL);
+        else
+            print_table(&now);
         if (searched && !p->json) print_fit(&f, now.n);
     }
     llama_model_free(model);

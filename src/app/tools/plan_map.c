@@ -15,9 +15,12 @@ static void put_text(FILE *f, const char *s) {
     fputc('"', f);
     for (; *s; s++) {
         const unsigned char c = (unsigned char) *s;
-        if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
-        else if (c < 0x20 || c == '<' || c == 0x7f) fprintf(f, "\\u%04x", c);
-        else fputc(c, f);
+        if (c == '"' || c == '\\')
+            fprintf(f, "\\%c", c);
+        else if (c < 0x20 || c == '<' || c == 0x7f)
+            fprintf(f, "\\u%04x", c);
+        else
+            fputc(c, f);
     }
     fputc('"', f);
 }
@@ -53,7 +56,8 @@ static void put_tensors(FILE *f, const struct ggml_plan_report *r, const char **
         const struct ggml_plan_tensor *t = &r->tensors[i];
         fprintf(f, "%s\n[%d,", i ? "," : "", op_number(ops, &n_ops, t->op));
         put_text(f, t->name[0] ? t->name : "(no name)");
-        fprintf(f, ",\"%s\",[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "]", ggml_type_name(t->type), t->ne[0], t->ne[1], t->ne[2], t->ne[3]);
+        fprintf(f, ",\"%s\",[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "]", ggml_type_name(t->type), t->ne[0], t->ne[1],
+                t->ne[2], t->ne[3]);
         fprintf(f, ",%zu,%zu,%d,%d,%d,%d,%d,%d]", t->bytes, t->offset, t->first, t->last, t->over,
                 (t->at_peak ? 1 : 0) | (t->input ? 2 : 0) | (t->output ? 4 : 0), t->buffer, t->chunk);
     }
@@ -65,7 +69,8 @@ static void put_tensors(FILE *f, const struct ggml_plan_report *r, const char **
     fputs("]", f);
 }
 
-static bool put_page(FILE *f, const struct ggml_plan_report *r, const struct llama_device_bytes *d, int n, const char *model) {
+static bool put_page(FILE *f, const struct ggml_plan_report *r, const struct llama_device_bytes *d, int n,
+                     const char *model) {
     const char **ops = malloc(((size_t) r->n_tensors + 1) * sizeof(*ops));
     if (!ops) return false;
     for (size_t i = 0; i < sizeof(page_head) / sizeof(page_head[0]); i++) fputs(page_head[i], f);
@@ -80,7 +85,8 @@ static bool put_page(FILE *f, const struct ggml_plan_report *r, const struct lla
     return !ferror(f);
 }
 
-int plan_map_write(const char *path, struct llama_context *ctx, const struct llama_device_bytes *d, int n, const char *model) {
+int plan_map_write(const char *path, struct llama_context *ctx, const struct llama_device_bytes *d, int n,
+                   const char *model) {
     struct ggml_plan_report *r = llama_context_plan_report(ctx);
     if (!r) return console_library_error();
     char *tmp = malloc(strlen(path) + 5);

@@ -1,5 +1,6 @@
 // The page of `lamina plan --map`, line by line, in two halves: the data goes between them. One file with nothing to load: it can
 // be mailed, and opened years later. Names come from model files, so the script only ever sets textContent.
+// clang-format off
 #pragma once
 
 static const char *const page_head[] = {

@@ -54,7 +54,8 @@ static size_t table_bytes(const struct llama_context *ctx) {
     size_t n = ggml_get_mem_size(ctx->gctx) + ggml_backend_sched_overhead(ctx->sched) + plan_memory(ctx) + sizeof *ctx;
     n += home_headers(&m->home) + (size_t) m->cap_tensors * sizeof *m->tensors + m->index.size * sizeof *m->index.slots;
     n += (size_t) m->n_layers_alloc * sizeof *m->layers + sizeof *m;
-    if (ctx->mem) n += kv_tables(ctx->mem->full) + kv_tables(ctx->mem->swa) + (ctx->mem->rs ? home_headers(&ctx->mem->rs->home) : 0);
+    if (ctx->mem)
+        n += kv_tables(ctx->mem->full) + kv_tables(ctx->mem->swa) + (ctx->mem->rs ? home_headers(&ctx->mem->rs->home) : 0);
     return n;
 }
 
@@ -139,7 +140,8 @@ static bool name_by_weight(struct ggml_tensor *t) {
 
 // ggml_build_forward_expand has given numbers to what had no name; copies of such begin with a bracket.
 static bool is_unnamed(const struct ggml_tensor *t) {
-    return t->name[0] == 0 || t->name[0] == ' ' || t->name[0] == '(' || !strncmp(t->name, "node_", 5) || !strncmp(t->name, "leaf_", 5);
+    return t->name[0] == 0 || t->name[0] == ' ' || t->name[0] == '(' || !strncmp(t->name, "node_", 5) ||
+           !strncmp(t->name, "leaf_", 5);
 }
 
 // Inputs get the name of the operation that reads them first.
@@ -168,8 +170,10 @@ static void name_nodes(struct ggml_cgraph *g) {
         if (at >= 0) il = at;
         name_inputs(t);
         if (!is_unnamed(t) || name_by_weight(t)) continue;
-        if (il >= 0) ggml_format_name(t, "blk.%d.node_%d", il, i);
-        else ggml_format_name(t, "node_%d", i);
+        if (il >= 0)
+            ggml_format_name(t, "blk.%d.node_%d", il, i);
+        else
+            ggml_format_name(t, "node_%d", i);
     }
 }
 

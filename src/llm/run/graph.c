@@ -178,7 +178,8 @@ static enum err reserve(struct llama_context *ctx, int n_tokens, int n_seqs, boo
     TRY(build(ctx, &n));
     ggml_backend_sched_reset(ctx->sched);
     set_threads(ctx, n_tokens);
-    const size_t work = ggml_graph_plan(ctx->g.gf, n_tokens > 1 ? ctx->cp.n_threads_batch : ctx->cp.n_threads, NULL).work_size;
+    const size_t work =
+        ggml_graph_plan(ctx->g.gf, n_tokens > 1 ? ctx->cp.n_threads_batch : ctx->cp.n_threads, NULL).work_size;
     if (work > ctx->work_bytes) ctx->work_bytes = work;
     if (ctx->model->params.no_alloc) {
         size_t sizes[RUN_MAX_BACKENDS] = {0};

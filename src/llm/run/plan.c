@@ -46,8 +46,8 @@ size_t plan_memory(const struct llama_context *ctx) {
     const size_t rows = (size_t) p->cap_rows, n = (size_t) ctx->cp.n_batch, ns = (size_t) ctx->cp.n_seq_max;
     const int32_t n_block = ctx->mem && ctx->mem->full ? ctx->mem->full->cells.n_block : 0;
     return rows * (2 * sizeof *p->rows + 6 * 4 + 16 + 2) + (size_t) p->cap_pool * 4 + (size_t) ctx->cp.n_ubatch * 16 +
-           (size_t) p->cap_ub * sizeof *p->ub + (n + ns) * 4 * (size_t) (3 + ctx->cp.n_rs_seq) + 4 * ns * 4 + (size_t) n_block * 4 + 4 +
-           p->cap_embd * sizeof *p->embd;
+           (size_t) p->cap_ub * sizeof *p->ub + (n + ns) * 4 * (size_t) (3 + ctx->cp.n_rs_seq) + 4 * ns * 4 +
+           (size_t) n_block * 4 + 4 + p->cap_embd * sizeof *p->embd;
 }
 
 void plan_free(struct llama_context *ctx) {

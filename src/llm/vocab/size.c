@@ -35,7 +35,8 @@ static size_t trie_memory(size_t n_edge) {
 
 // Edges of the trie over the tokens that text is searched for: their letters, less what each shares with the one before it.
 static size_t special_edges(const struct gguf_context *meta, size_t n) {
-    const int64_t types = gguf_find_key(meta, "tokenizer.ggml.token_type"), texts = gguf_find_key(meta, "tokenizer.ggml.tokens");
+    const int64_t types = gguf_find_key(meta, "tokenizer.ggml.token_type"),
+                  texts = gguf_find_key(meta, "tokenizer.ggml.tokens");
     if (types < 0 || gguf_get_kv_type(meta, types) != GGUF_TYPE_ARRAY || gguf_get_arr_type(meta, types) != GGUF_TYPE_INT32 ||
         gguf_get_arr_n(meta, types) != n)
         return 0;
@@ -43,7 +44,9 @@ static size_t special_edges(const struct gguf_context *meta, size_t n) {
     const char *before = NULL;
     size_t edges = 0, n_before = 0, len;
     for (size_t i = 0; i < n; i++) {
-        if (type[i] != LLAMA_TOKEN_TYPE_CONTROL && type[i] != LLAMA_TOKEN_TYPE_UNKNOWN && type[i] != LLAMA_TOKEN_TYPE_USER_DEFINED) continue;
+        if (type[i] != LLAMA_TOKEN_TYPE_CONTROL && type[i] != LLAMA_TOKEN_TYPE_UNKNOWN &&
+            type[i] != LLAMA_TOKEN_TYPE_USER_DEFINED)
+            continue;
         const char *p = gguf_get_arr_str_view(meta, texts, i, &len);
         size_t same = 0;
         while (same < len && same < n_before && p[same] == before[same]) same++;
@@ -57,7 +60,8 @@ static size_t special_edges(const struct gguf_context *meta, size_t n) {
 static size_t kind_memory(const struct gguf_context *meta, const char *model, struct strings tokens) {
     if (!strcmp(model, "gpt2")) {
         const struct strings merges = strings_of(meta, "tokenizer.ggml.merges");
-        return bpe_pattern_memory(meta) + slots(merges.n) + (merges.n + 1) * (sizeof(uint16_t) + sizeof(uint32_t)) + merges.n + merges.bytes + 1;
+        return bpe_pattern_memory(meta) + slots(merges.n) + (merges.n + 1) * (sizeof(uint16_t) + sizeof(uint32_t)) +
+               merges.n + merges.bytes + 1;
     }
     if (!strcmp(model, "llama")) return (tokens.n + 1) * sizeof(uint32_t);
     if (!strcmp(model, "t5")) {

@@ -57,7 +57,8 @@ size_t gguf_memory_size(const struct gguf_context *ctx) {
     size_t n = sizeof *ctx + ctx->cap_kv * sizeof *ctx->kv + ctx->cap_ti * sizeof *ctx->ti;
     n += (ctx->kv_names.n_slot + ctx->ti_names.n_slot) * sizeof *ctx->kv_names.slots;
     for (size_t i = 0; i < ctx->n_kv; i++) n += kv_memory(&ctx->kv[i]);
-    for (size_t i = 0; i < ctx->n_ti; i++) n += ctx->ti[i].name.len + 1 + (ctx->ti[i].tensor ? sizeof *ctx->ti[i].tensor : 0);
+    for (size_t i = 0; i < ctx->n_ti; i++)
+        n += ctx->ti[i].name.len + 1 + (ctx->ti[i].tensor ? sizeof *ctx->ti[i].tensor : 0);
     return n;
 }
 
