@@ -123,6 +123,18 @@ def fit(model):
     check(f"{os.path.basename(model)} one layer more", p.returncode == 1 and "no room" in p.stderr, p.stderr.strip().split("\n")[0])
 
 
+def placed(model):
+    env = {"LAMINA_SIM": "1"}
+    all_on = plan(model, {"c": 512, "ngl": 99}, env=env)["devices"]
+    some = plan(model, {"c": 512, "ngl": 99}, "-ot", r"ffn_(up|down)\.weight=CPU", env=env)["devices"]
+    moved = all_on[0]["weights_copied"] - some[0]["weights_copied"]
+    stay = some[1]["weights_mapped"] - all_on[1]["weights_mapped"]
+    # copies are padded to the device's alignment, what stays is used as it lies
+    check(f"{os.path.basename(model)} -ot", 0 < stay <= moved <= stay + 0.01 * stay, f"{stay} bytes stay on the CPU, {moved} less on SIM0")
+    p = subprocess.run([EXE, "plan", model, "-ot", "ffn=NOWHERE"], capture_output=True, text=True)
+    check(f"{os.path.basename(model)} -ot refused", p.returncode == 2 and "no buffer type 'NOWHERE'" in p.stderr, p.stderr.strip())
+
+
 def page(model):
     path = os.path.join(TMP, "map.html")
     run(EXE, "plan", model, "-c", "4096", "--map", path)
@@ -175,6 +187,7 @@ with tempfile.TemporaryDirectory() as TMP:
             resident(m, s)
         fast(m)
         fit(m)
+        placed(m)
         page(m)
     errors()
     deepseek()

@@ -86,6 +86,43 @@ static int parse_devices(ggml_backend_dev_t *out, int max, const char *list) {
     return 0;
 }
 
+static ggml_backend_buffer_type_t buffer_type_named(const char *name) {
+    for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
+        ggml_backend_buffer_type_t t = ggml_backend_dev_buffer_type(ggml_backend_dev_get(i));
+        if (!strcmp(ggml_backend_buft_name(t), name)) return t;
+    }
+    return NULL;
+}
+
+// Reads "PATTERN=BUFFER_TYPE,..." into o->places, the last of which stays empty. 0, or 2 after a sentence.
+static int parse_places(struct model_options *o, const char *list) {
+    const int most = (int) (sizeof(o->patterns) / sizeof(o->patterns[0]));
+    int n = 0;
+    for (const char *at = list; *at;) {
+        const char *comma = strchr(at, ',');
+        char item[320];
+        snprintf(item, sizeof(item), "%.*s", comma ? (int) (comma - at) : (int) strlen(at), at);
+        char *equals = strrchr(item, '=');
+        if (!equals || equals - item >= (long) sizeof(o->patterns[0]) || n == most) {
+            console_error("--override-tensor: '%s' should read PATTERN=BUFFER_TYPE; at most %d are possible", item, most);
+            return 2;
+        }
+        *equals = '\0';
+        memcpy(o->patterns[n], item, strlen(item) + 1);
+        o->places[n] =
+            (struct llama_model_tensor_buft_override){.pattern = o->patterns[n], .buft = buffer_type_named(equals + 1)};
+        if (!o->places[n++].buft) {
+            console_error("--override-tensor: there is no buffer type '%s'; here are:", equals + 1);
+            for (size_t i = 0; i < ggml_backend_dev_count(); i++)
+                fprintf(stderr, "  %s\n", ggml_backend_buft_name(ggml_backend_dev_buffer_type(ggml_backend_dev_get(i))));
+            return 2;
+        }
+        at = comma ? comma + 1 : at + strlen(at);
+    }
+    o->params.tensor_buft_overrides = o->places;
+    return 0;
+}
+
 static int load_adapters(struct session *s, const struct params *p) {
     for (const char *at = p->lora; at && *at;) {
         const char *comma = strchr(at, ',');
@@ -119,6 +156,7 @@ int session_model_options(struct model_options *o, const struct params *p) {
         if (parse_devices(o->devices, 17, p->devices)) return 2;
         mp->devices = o->devices;
     }
+    if (p->override_tensor && parse_places(o, p->override_tensor)) return 2;
     return 0;
 }
 

@@ -20,6 +20,8 @@ struct model_options {
     struct llama_model_params params;
     struct llama_model_kv_override overrides[32];
     ggml_backend_dev_t devices[17];
+    struct llama_model_tensor_buft_override places[33];
+    char patterns[32][256];
 };
 // 0, or 2 after a sentence on stderr. *o must not move afterwards.
 int session_model_options(struct model_options *o, const struct params *p);
