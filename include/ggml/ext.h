@@ -64,7 +64,8 @@ GGML_API bool ggml_cpu_measure_peaks(int n_threads, const void *mem, size_t byte
 //   query [4, n_q]                  i32: slot, position, lo, hi per query row: it sees the positions lo <= p < hi
 //   table [3, n_block, n_slot]      i32: per slot and logical block b (positions b*64 .. b*64+63): physical block (cell / 64)
 //                                   or -1 for none, then the low and the high 32 bits of the set of positions that exist
-// a must come from ggml_flash_attn_ext with a NULL mask, K and V not broadcast over dimension 3.
+// a must come from ggml_flash_attn_ext, K and V not broadcast over dimension 3. If it has a mask, that is over cells, and a query sees
+// what both the mask and its range show.
 // ALiBi (max_bias > 0) uses -|position difference|. Errors: sentence recorded, returns false, a unchanged.
 #define GGML_ATTN_BLOCK 64
 GGML_API bool ggml_flash_attn_ext_set_blocks(struct ggml_tensor *a, struct ggml_tensor *query, struct ggml_tensor *table);

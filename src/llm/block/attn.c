@@ -103,8 +103,9 @@ static struct ggml_tensor *heads_of(struct graph *g, struct ggml_tensor *rows, i
 
 // ---- the operation ----------------------------------------------------------------------------------------------------
 
+// mask: what the tables can't say, over cells; NULL: nothing.
 static struct ggml_tensor *attend_blocks(struct graph *g, const struct place *p, struct ggml_tensor *q,
-                                         struct ggml_tensor *k, struct ggml_tensor *v, float scale,
+                                         struct ggml_tensor *k, struct ggml_tensor *v, struct ggml_tensor *mask, float scale,
                                          const struct attn_opts *o) {
     struct ggml_tensor *query =
         graph_input(g, GGML_TYPE_I32, 4, g->n.n_tokens, fill_query, (int) p->view, p->window, p->width)->t;
@@ -117,7 +118,7 @@ static struct ggml_tensor *attend_blocks(struct graph *g, const struct place *p,
             g->ctx, graph_input(g, GGML_TYPE_I32, 3 * n_logical, g->n.n_slots, fill_scratch_table, 0, n_logical, 0)->t, 3,
             n_logical, g->n.n_slots);
     }
-    struct ggml_tensor *a = ggml_flash_attn_ext(g->ctx, q, k, v, NULL, scale, o->alibi, o->softcap);
+    struct ggml_tensor *a = ggml_flash_attn_ext(g->ctx, q, k, v, mask, scale, o->alibi, o->softcap);
     if (o->sinks) ggml_flash_attn_ext_add_sinks(a, o->sinks);
     ggml_flash_attn_ext_set_blocks(a, query, table);
     return a;
@@ -178,8 +179,8 @@ struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct gg
     struct ggml_tensor *qp = ggml_permute(g->ctx, q, 0, 2, 1, 3);
     float scale = o->scale != 0 ? o->scale : hp->f_attn_scale != 0 ? hp->f_attn_scale : 1.0f / sqrtf((float) d);
     struct ggml_tensor *a;
-    if (g->cp->flash && !o->bias && !o->keep && !o->more) {
-        a = attend_blocks(g, &p, qp, kh, vh, scale, o);
+    if (g->cp->flash && !o->bias && !o->more) {
+        a = attend_blocks(g, &p, qp, kh, vh, o->keep, scale, o);
     } else {
         struct ggml_tensor *mask = mask_input(g, &p, kr->ne[1] - (o->more ? o->more->ne[1] : 0), o->alibi > 0);
         if (o->more) mask = ggml_concat(g->ctx, mask, o->more_mask, 0);

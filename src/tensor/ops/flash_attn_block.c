@@ -57,6 +57,20 @@ static uint64_t see_range(struct attn_run *r, int64_t b, uint64_t exist) {
     return all;
 }
 
+// Leaves of what the rows see by the table what a mask over the cells shows too. Gives the union.
+static uint64_t narrow(struct attn_run *r, int64_t b, uint64_t exist, int64_t cell) {
+    const struct attn_plan *p = r->p;
+    const int64_t at = b * ATTN_BLOCK;
+    uint64_t all = 0;
+    see_mask(r, cell / ATTN_BLOCK);
+    for (int row = 0; row < r->n_row; row++) {
+        const int32_t *query = attn_query(p, r->q0 + row / p->group);
+        r->visible[row] &= exist & bits_below(query[3] - at) & ~bits_below(query[2] - at);
+        all |= r->visible[row];
+    }
+    return all;
+}
+
 // First cell of block b, and the rows' visible sets. Gives their union; 0 when there is nothing to do.
 static uint64_t see_block(struct attn_run *r, int64_t b, int64_t *cell) {
     const struct attn_plan *p = r->p;
@@ -64,7 +78,7 @@ static uint64_t see_block(struct attn_run *r, int64_t b, int64_t *cell) {
     if (!p->table) return p->mask ? see_mask(r, b) : see_range(r, b, bits_below(p->n_kv - *cell));
     const int32_t slot = attn_query(p, r->q0)[0];
     const int32_t *entry = (const int32_t *) p->table->data + 3 * (slot * p->table->ne[1] + b);
-    const uint64_t all = see_range(r, b, (uint32_t) entry[1] | (uint64_t) (uint32_t) entry[2] << 32);
+    const uint64_t exist = (uint32_t) entry[1] | (uint64_t) (uint32_t) entry[2] << 32, all = see_range(r, b, exist);
     if (entry[0] == -1 || !all) return 0;
     *cell = (int64_t) entry[0] * ATTN_BLOCK;
     const int64_t room = p->n_kv - *cell;
@@ -74,7 +88,7 @@ static uint64_t see_block(struct attn_run *r, int64_t b, int64_t *cell) {
                   (long long) b, entry[0], (long long) p->n_kv);
         return 0;
     }
-    return all;
+    return p->mask ? narrow(r, b, exist, *cell) : all;
 }
 
 // Some rows of K or V from one cell on.

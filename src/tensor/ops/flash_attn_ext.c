@@ -47,8 +47,6 @@ static enum err check_sinks(const struct ggml_tensor *q, const struct ggml_tenso
 
 static enum err check_blocks(const struct ggml_tensor *t, const struct ggml_tensor *query, const struct ggml_tensor *table) {
     const struct ggml_tensor *q = t->src[FA_Q], *k = t->src[FA_K], *v = t->src[FA_V];
-    if (t->src[FA_MASK])
-        return err_set(ERR_INVALID, "flash_attn_ext: block tables and a mask exclude each other; pass a NULL mask");
     if (!query || !table)
         return err_set(ERR_INVALID, "flash_attn_ext: block tables need both the query and the table tensor");
     if (q->ne[3] != 1 || k->ne[3] != 1 || v->ne[3] != 1)

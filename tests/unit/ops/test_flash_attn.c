@@ -60,6 +60,7 @@ static void run(struct ggml_tensor *y, int n_threads) {
 
 struct params {
     float scale, max_bias, cap;
+    int thin;  // a mask hides every thin-th position too; 0: no mask
 };
 
 static double slope_of(double max_bias, int64_t n_head, int64_t h) {
@@ -173,7 +174,7 @@ static void test_types_and_sizes(void **state) {
             if (!fits(tk, d) || !fits(tv, dv)) continue;
             struct ggml_tensor *q = filled(GGML_TYPE_F32, d, 3, 4, 1, 2), *kk = filled(tk, d, 70, 2, 1, 2),
                                *vv = filled(tv, dv, 70, 2, 1, 2);
-            const struct params p = {1.0f / sqrtf((float) d), 0, 0};
+            const struct params p = {1.0f / sqrtf((float) d), 0, 0, 0};
             struct ggml_tensor *y = ggml_flash_attn_ext(c, q, kk, vv, make_mask(GGML_TYPE_F16, 70, 3, 1, 1), p.scale, 0, 0);
             run(y, 1 + k % 3);
             expect(y, &p);
@@ -183,7 +184,7 @@ static void test_types_and_sizes(void **state) {
 
 static void test_options(void **state) {
     (void) state;
-    const struct params list[] = {{0.125f, 0, 0}, {0.125f, 8, 0}, {0.125f, 0, 5}, {0.125f, 4, 15}};
+    const struct params list[] = {{0.125f, 0, 0, 0}, {0.125f, 8, 0, 0}, {0.125f, 0, 5, 0}, {0.125f, 4, 15, 0}};
     for (int i = 0; i < 16; i++) {
         const struct params *p = &list[i % 4];
         const bool heads = i & 4, batch = i & 8;
@@ -205,7 +206,7 @@ static void test_views(void **state) {
     struct ggml_tensor *q = ggml_permute(c, filled(GGML_TYPE_F32, 64, 4, 9, 1, 2), 0, 2, 1, 3);
     struct ggml_tensor *k = ggml_permute(c, filled(GGML_TYPE_Q8_0, 64, 2, 200, 1, 2), 0, 2, 1, 3);
     struct ggml_tensor *v = ggml_permute(c, filled(GGML_TYPE_F16, 64, 2, 200, 1, 2), 0, 2, 1, 3);
-    const struct params p = {0.125f, 0, 0};
+    const struct params p = {0.125f, 0, 0, 0};
     struct ggml_tensor *y = ggml_flash_attn_ext(c, q, k, v, make_mask(GGML_TYPE_F16, 256, 16, 1, 1), p.scale, 0, 0);
     run(y, 2);
     expect(y, &p);
@@ -321,9 +322,26 @@ static struct ggml_tensor *query_rows(const struct cache *x, const struct query 
     return q;
 }
 
+// Over cells: all that the table shows, but for every thin-th position.
+static struct ggml_tensor *thin_mask(const struct cache *x, const struct query *list, int n, int thin) {
+    struct ggml_tensor *m = ggml_new_tensor_2d(c, GGML_TYPE_F32, CELLS, n);
+    float *row = m->data;
+    for (int i = 0; i < n; i++, row += CELLS)
+        for (int j = 0; j < CELLS; j++) {
+            row[j] = -INFINITY;
+            for (int b = 0; b < N_BLOCK; b++) {
+                const int32_t *entry = (const int32_t *) x->table->data + 3 * (list[i].slot * N_BLOCK + b);
+                if (entry[0] == j / 64 && (b * 64 + j % 64) % thin) row[j] = 0.0f;
+            }
+        }
+    return m;
+}
+
 static struct ggml_tensor *attend_tables(const struct cache *x, const struct query *list, int n, const struct params *p,
                                          int n_threads) {
-    struct ggml_tensor *y = ggml_flash_attn_ext(c, query_rows(x, list, n), x->k, x->v, NULL, p->scale, p->max_bias, p->cap);
+    struct ggml_tensor *y =
+        ggml_flash_attn_ext(c, query_rows(x, list, n), x->k, x->v, p->thin ? thin_mask(x, list, n, p->thin) : NULL, p->scale,
+                            p->max_bias, p->cap);
     struct ggml_tensor *query = ggml_new_tensor_2d(c, GGML_TYPE_I32, 4, n);
     memcpy(query->data, list, (size_t) n * sizeof *list);
     assert_true(ggml_flash_attn_ext_set_blocks(y, query, x->table));
@@ -342,7 +360,7 @@ static struct ggml_tensor *attend_mask(const struct cache *x, const struct query
         put(k, j, slot, 0, j);
         put(v, j, slot, 1, j);
         for (int i = 0; i < n; i++) {
-            const bool seen = exists(slot, j) && j >= list[i].lo && j < list[i].hi;
+            const bool seen = exists(slot, j) && j >= list[i].lo && j < list[i].hi && !(p->thin && j % p->thin == 0);
             ((float *) m->data)[i * len + j] = !seen             ? -INFINITY
                                                : p->max_bias > 0 ? -fabsf((float) (list[i].position - j))
                                                                  : 0.0f;
@@ -373,7 +391,7 @@ static void make_list(struct query *list, int slot) {
     }
 }
 
-static const struct params plain = {0.15f, 0, 0}, biased = {0.15f, 8, 20};
+static const struct params plain = {0.15f, 0, 0, 0}, biased = {0.15f, 8, 20, 0}, thinned = {0.15f, 0, 0, 3};
 
 static void test_tables_equal_mask(void **state) {
     (void) state;
@@ -382,8 +400,8 @@ static void test_tables_equal_mask(void **state) {
             const struct cache x = make_cache(kv_types[t], 5);
             struct query list[N_LIST];
             make_list(list, slot);
-            for (int k = 0; k < 2; k++) {
-                const struct params *p = k ? &biased : &plain;
+            for (int k = 0; k < 3; k++) {
+                const struct params *p = k == 2 ? &thinned : k ? &biased : &plain;
                 struct ggml_tensor *a = attend_tables(&x, list, N_LIST, p, 2), *b = attend_mask(&x, list, N_LIST, p, 3);
                 expect(b, p);
                 assert_same(a, 0, b, 0, N_LIST);
@@ -536,7 +554,6 @@ static void test_refused_blocks(void **state) {
     struct ggml_tensor *q = of(f32, 64, 5, 6, 1), *k = of(f16, 64, 128, 3, 1), *query = of(i32, 4, 5, 1, 1),
                        *table = of(i32, 3, 2, 1, 1);
     struct ggml_tensor *y = ggml_flash_attn_ext(c, q, k, k, NULL, 1, 0, 0);
-    refuse_blocks(ggml_flash_attn_ext(c, q, k, k, of(f16, 128, 5, 1, 1), 1, 0, 0), query, table, "exclude each other");
     refuse_blocks(ggml_flash_attn_ext(c, of(f32, 64, 5, 6, 2), k, k, NULL, 1, 0, 0), query, table, "dimension 3");
     refuse_blocks(y, NULL, table, "need both");
     refuse_blocks(y, query, NULL, "need both");
