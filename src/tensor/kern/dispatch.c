@@ -9,7 +9,8 @@
     }
 #define T(name, level) &kern_##name##_##level
 
-// A level without a table of its own takes the next lower one.
+// A level without a table of its own takes the next lower one. Builds with sanitizers leave out the levels that differ from avx512 (or
+// neon) by a few instructions only.
 #if defined(__x86_64__)
 #define KERN(name)                                      \
     TABLE(name, scalar) TABLE(name, avx2) TABLE(name, avx512) \
@@ -26,6 +27,10 @@
     CHOOSE(name, T(name, scalar), T(name, neon), T(name, dotprod), T(name, i8mm))
 #else
 #define KERN(name) TABLE(name, scalar) CHOOSE(name, T(name, scalar))
+#define KERN_ALL(name) KERN(name)
+#endif
+#ifdef LAMINA_BASE_LEVELS
+#undef KERN_ALL
 #define KERN_ALL(name) KERN(name)
 #endif
 #include "kern/kern.def"
