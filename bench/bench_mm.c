@@ -37,7 +37,7 @@ static float noise(uint64_t *s) {
 struct pass {
     const struct mm_path *path;
     struct mm_job job;
-    int64_t n_mat, rows;   // matrices after one another, rows per piece
+    int64_t n_mat, rows;  // matrices after one another, rows per piece
     size_t mat_bytes;
     atomic_long next;
     atomic_int arrived;
@@ -63,7 +63,8 @@ static void work(int ith, int nth, void *data) {
     int round = 0;
     for (int r = 0; r < p->repeat; r++) {
         if (ith == 0) atomic_store(&p->next, 0);
-        const double t = now();  // before all meet: on a busy machine this thread may come back from there when the work is done
+        const double t =
+            now();  // before all meet: on a busy machine this thread may come back from there when the work is done
         meet(p, nth, &round);
         for (int64_t i = atomic_fetch_add(&p->next, 1); i < n; i = atomic_fetch_add(&p->next, 1)) {
             j.a = p->job.a + p->mat_bytes * (size_t) (i / per);
@@ -83,11 +84,17 @@ static int ascending(const void *a, const void *b) {
 }
 
 // Median (and least) seconds of one pass over all matrices with n columns.
-static double run_pass(const struct bench *b, const struct type *type, const uint8_t *weights, int64_t n_mat, size_t mat_bytes, int64_t n,
-                       const float *x, double *best) {
-    struct pass p = {.path = kern_mm()->path(type->id, n, false), .n_mat = n_mat, .mat_bytes = mat_bytes, .repeat = b->repeat};
-    p.job = (struct mm_job) {.a = weights, .a_stride = mat_bytes / (size_t) b->m, .n_row = b->m, .k = b->k, .n_col = n, .type = type->id,
-                             .dst_stride = (size_t) b->m};
+static double run_pass(const struct bench *b, const struct type *type, const uint8_t *weights, int64_t n_mat,
+                       size_t mat_bytes, int64_t n, const float *x, double *best) {
+    struct pass p = {
+        .path = kern_mm()->path(type->id, n, false), .n_mat = n_mat, .mat_bytes = mat_bytes, .repeat = b->repeat};
+    p.job = (struct mm_job){.a = weights,
+                            .a_stride = mat_bytes / (size_t) b->m,
+                            .n_row = b->m,
+                            .k = b->k,
+                            .n_col = n,
+                            .type = type->id,
+                            .dst_stride = (size_t) b->m};
     p.job.act_stride = (p.path->act_bytes(b->k) + 63) / 64 * 64;
     uint8_t *act = aligned_alloc(64, p.job.act_stride * (size_t) n);
     for (int64_t c = 0; c < n; c++) p.path->encode(x + c * b->k, b->k, act + p.job.act_stride * (size_t) c);
@@ -123,31 +130,35 @@ static void bench_type(const struct bench *b, const struct type *type, uint8_t *
     double best, best_one;
     const double many = run_pass(b, type, weights, 1, mat_bytes, b->n, x, &best);
     const double one = run_pass(b, type, weights, n_mat, mat_bytes, 1, x, &best_one);
-    const double eight = run_pass(b, type, weights, n_mat > 4 ? 4 : n_mat, mat_bytes, 8, x, &(double) {0});
+    const double eight = run_pass(b, type, weights, n_mat > 4 ? 4 : n_mat, mat_bytes, 8, x, &(double){0});
     const double ops = 2.0 * (double) (b->m * b->k) * (double) b->n, bytes = (double) mat_bytes * (double) n_mat;
     const enum mm_form form = kern_mm()->path(type->id, b->n, false)->form;
     const double peak = form == MM_I8 ? b->peaks.i8 : form == MM_BF16_LANES ? b->peaks.bf16 : b->peaks.f32;
     printf("%-8s %8.0f %5.1f%% (best %5.1f%%) of %-5s %7.2f %5.1f%% (best %5.1f%%)   %7.2f\n", type->name, ops / many / 1e9,
-           100 * ops / many / peak, 100 * ops / best / peak, form == MM_I8 ? "int8" : form == MM_BF16_LANES ? "bf16" : "f32",
+           100 * ops / many / peak, 100 * ops / best / peak,
+           form == MM_I8           ? "int8"
+           : form == MM_BF16_LANES ? "bf16"
+                                   : "f32",
            bytes / one / 1e9, 100 * bytes / one / b->peaks.read, 100 * bytes / best_one / b->peaks.read,
            one / (double) n_mat * 8 / (eight / (double) (n_mat > 4 ? 4 : n_mat)));
     fflush(stdout);
 }
 
 int main(int argc, char **argv) {
-    struct bench b = {.n_thread = ggml_cpu_default_threads(), .repeat = 5, .m = 2048, .k = 2048, .n = 512, .weight_bytes = 256u << 20};
+    struct bench b = {
+        .n_thread = ggml_cpu_default_threads(), .repeat = 5, .m = 2048, .k = 2048, .n = 512, .weight_bytes = 256u << 20};
     int i = 1;
     for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
         const long v = atol(argv[i + 1]);
         switch (argv[i][1]) {
-        case 't': b.n_thread = (int) v; break;
-        case 'm': b.m = v; break;
-        case 'k': b.k = v; break;
-        case 'n': b.n = v; break;
-        case 'w': b.weight_bytes = (size_t) v << 20; break;
-        case 'r': b.repeat = (int) v; break;
-        case 'c': watch = v ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC; break;
-        default: fprintf(stderr, "unknown option %s\n", argv[i]); return 2;
+            case 't': b.n_thread = (int) v; break;
+            case 'm': b.m = v; break;
+            case 'k': b.k = v; break;
+            case 'n': b.n = v; break;
+            case 'w': b.weight_bytes = (size_t) v << 20; break;
+            case 'r': b.repeat = (int) v; break;
+            case 'c': watch = v ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC; break;
+            default: fprintf(stderr, "unknown option %s\n", argv[i]); return 2;
         }
     }
     const size_t bytes = b.weight_bytes + (size_t) (b.m * b.k) * 4;
@@ -159,10 +170,12 @@ int main(int argc, char **argv) {
     for (int64_t j = 0; j < b.k * (b.n > 8 ? b.n : 8); j++) x[j] = noise(&seed);
     if (watch == CLOCK_THREAD_CPUTIME_ID) b.n_thread = 1;
     if (!ggml_cpu_measure_peaks(b.n_thread, weights, b.weight_bytes, &b.peaks)) return 1;
-    printf("level %s, %d threads, %lld x %lld; peaks: f32 %.0f bf16 %.0f GFLOP/s, int8 %.0f GOP/s (1 : %.2f : %.2f), read %.1f GB/s\n",
-           isa_name(isa_active()), b.n_thread, (long long) b.m, (long long) b.k, b.peaks.f32 / 1e9, b.peaks.bf16 / 1e9, b.peaks.i8 / 1e9,
-           b.peaks.bf16 / b.peaks.f32, b.peaks.i8 / b.peaks.f32, b.peaks.read / 1e9);
-    printf("%-8s %8s at %lld columns %22s GB/s at 1 column %17s\n", "type", "GOP/s", (long long) b.n, "", "8 columns, times 1");
+    printf("level %s, %d threads, %lld x %lld; peaks: f32 %.0f bf16 %.0f GFLOP/s, int8 %.0f GOP/s (1 : %.2f : %.2f), read "
+           "%.1f GB/s\n",
+           isa_name(isa_active()), b.n_thread, (long long) b.m, (long long) b.k, b.peaks.f32 / 1e9, b.peaks.bf16 / 1e9,
+           b.peaks.i8 / 1e9, b.peaks.bf16 / b.peaks.f32, b.peaks.i8 / b.peaks.f32, b.peaks.read / 1e9);
+    printf("%-8s %8s at %lld columns %22s GB/s at 1 column %17s\n", "type", "GOP/s", (long long) b.n, "",
+           "8 columns, times 1");
     for (int id = 0; id < GGML_TYPE_COUNT; id++) {
         const struct type *type = type_get((enum ggml_type) id);
         if (!type || !type->encode || b.k % type->block || (id >= GGML_TYPE_I8 && id <= GGML_TYPE_F64)) continue;

@@ -18,26 +18,26 @@ enum ggml_numa_strategy {
     GGML_NUMA_STRATEGY_COUNT = 5,
 };
 
-
 // s[0] = sum over n of x_i * y_i. x: n elements of the type, y: n of its vec_dot_type; bs, bx, by: unused here; nrc: 1.
-typedef void (*ggml_vec_dot_t)(int, float *GGML_RESTRICT, size_t, const void *GGML_RESTRICT, size_t, const void *GGML_RESTRICT, size_t, int);
+typedef void (*ggml_vec_dot_t)(int, float *GGML_RESTRICT, size_t, const void *GGML_RESTRICT, size_t,
+                               const void *GGML_RESTRICT, size_t, int);
 
 // How a graph is to be computed.
 struct ggml_cplan {
-    size_t work_size;                     // bytes of scratch memory needed
-    uint8_t *work_data;                   // the caller's, of that size; any alignment; may be NULL if the size is 0
-    int n_threads;                        // 1 .. GGML_MAX_N_THREADS
-    struct ggml_threadpool *threadpool;   // NULL: a team that the library keeps
-    ggml_abort_callback abort_callback;   // called after each node on the computing thread; true stops the graph
+    size_t work_size;                    // bytes of scratch memory needed
+    uint8_t *work_data;                  // the caller's, of that size; any alignment; may be NULL if the size is 0
+    int n_threads;                       // 1 .. GGML_MAX_N_THREADS
+    struct ggml_threadpool *threadpool;  // NULL: a team that the library keeps
+    ggml_abort_callback abort_callback;  // called after each node on the computing thread; true stops the graph
     void *abort_callback_data;
-    bool use_ref;                         // compute with the scalar kernels, the reference
+    bool use_ref;  // compute with the scalar kernels, the reference
 };
 
 struct ggml_type_traits_cpu {
-    ggml_from_float_t from_float;     // NULL: this type is not written by operations
-    ggml_vec_dot_t vec_dot;           // NULL: no matrix products with this type
-    enum ggml_type vec_dot_type;      // what the other operand is converted to
-    int64_t nrows;                    // rows that one call of vec_dot multiplies: 1
+    ggml_from_float_t from_float;  // NULL: this type is not written by operations
+    ggml_vec_dot_t vec_dot;        // NULL: no matrix products with this type
+    enum ggml_type vec_dot_type;   // what the other operand is converted to
+    int64_t nrows;                 // rows that one call of vec_dot multiplies: 1
 };
 
 // Chooses a strategy; without effect where there is one node only. Thread: call before others use the library.
@@ -80,7 +80,8 @@ GGML_API void ggml_threadpool_resume(struct ggml_threadpool *threadpool);
 
 // Settles threads (n_threads <= 0: as many as suit the machine; never more than nodes can use, or than the pool has) and
 // scratch memory. The plan can be used for the graph, and for others of the same shapes, any number of times.
-GGML_API struct ggml_cplan ggml_graph_plan(const struct ggml_cgraph *cgraph, int n_threads, struct ggml_threadpool *threadpool);
+GGML_API struct ggml_cplan ggml_graph_plan(const struct ggml_cgraph *cgraph, int n_threads,
+                                           struct ggml_threadpool *threadpool);
 // Computes the nodes in order. Tensors must have memory. The result does not depend on the number of threads.
 // GGML_STATUS_ABORTED: the callback asked for it. GGML_STATUS_FAILED: the graph has failed when it was built, something has
 // no memory, or a row index lies outside its table; ggml_last_error() says which.
@@ -134,7 +135,8 @@ GGML_API bool ggml_backend_is_cpu(ggml_backend_t backend);
 // and whether to compute with the scalar kernels.
 GGML_API void ggml_backend_cpu_set_n_threads(ggml_backend_t backend_cpu, int n_threads);
 GGML_API void ggml_backend_cpu_set_threadpool(ggml_backend_t backend_cpu, ggml_threadpool_t threadpool);
-GGML_API void ggml_backend_cpu_set_abort_callback(ggml_backend_t backend_cpu, ggml_abort_callback abort_callback, void *abort_callback_data);
+GGML_API void ggml_backend_cpu_set_abort_callback(ggml_backend_t backend_cpu, ggml_abort_callback abort_callback,
+                                                  void *abort_callback_data);
 GGML_API void ggml_backend_cpu_set_use_ref(ggml_backend_t backend_cpu, bool use_ref);
 GGML_API ggml_backend_reg_t ggml_backend_cpu_reg(void);
 

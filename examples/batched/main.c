@@ -33,7 +33,8 @@ static void batch_add(struct llama_batch *b, llama_token token, llama_pos pos, l
 }
 
 // Takes the next token of every running stream. Gives how many go on.
-static int sample_all(struct stream *s, int n_seq, struct llama_context *ctx, const struct llama_vocab *vocab, struct llama_batch *b, llama_pos pos) {
+static int sample_all(struct stream *s, int n_seq, struct llama_context *ctx, const struct llama_vocab *vocab,
+                      struct llama_batch *b, llama_pos pos) {
     b->n_tokens = 0;
     for (int i = 0; i < n_seq; i++) {
         if (s[i].done) continue;
@@ -42,7 +43,8 @@ static int sample_all(struct stream *s, int n_seq, struct llama_context *ctx, co
             s[i].done = true;
             continue;
         }
-        const int32_t n = llama_token_to_piece(vocab, s[i].next, s[i].text + s[i].n, (int32_t) (sizeof(s[i].text) - s[i].n), 0, true);
+        const int32_t n =
+            llama_token_to_piece(vocab, s[i].next, s[i].text + s[i].n, (int32_t) (sizeof(s[i].text) - s[i].n), 0, true);
         if (n > 0) s[i].n += (size_t) n;
         s[i].i_out = b->n_tokens;
         batch_add(b, s[i].next, pos, i, true);
@@ -50,7 +52,8 @@ static int sample_all(struct stream *s, int n_seq, struct llama_context *ctx, co
     return b->n_tokens;
 }
 
-static int run(struct llama_context *ctx, const struct llama_vocab *vocab, const llama_token *prompt, int32_t n_prompt, int n_seq, int n_predict) {
+static int run(struct llama_context *ctx, const struct llama_vocab *vocab, const llama_token *prompt, int32_t n_prompt,
+               int n_seq, int n_predict) {
     static struct stream s[MAX_SEQ];
     struct llama_batch batch = llama_batch_init(n_prompt > n_seq ? n_prompt : n_seq, 0, 1);
     for (int32_t i = 0; i < n_prompt; i++) batch_add(&batch, prompt[i], i, 0, i == n_prompt - 1);

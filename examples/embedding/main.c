@@ -44,7 +44,8 @@ static int run(struct llama_model *model, struct llama_context *ctx, int n_text,
     const bool encoder = llama_model_has_encoder(model) && !llama_model_has_decoder(model);
     if (!failed) failed = (encoder ? llama_encode(ctx, batch) : llama_decode(ctx, batch)) != 0;
     for (int i = 0; i < n_text && !failed; i++) {
-        for (int k = 0; k < n_text; k++) printf("%7.4f", cosine(llama_get_embeddings_seq(ctx, i), llama_get_embeddings_seq(ctx, k), n));
+        for (int k = 0; k < n_text; k++)
+            printf("%7.4f", cosine(llama_get_embeddings_seq(ctx, i), llama_get_embeddings_seq(ctx, k), n));
         printf("  %s\n", texts[i]);
     }
     llama_batch_free(batch);

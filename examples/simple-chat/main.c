@@ -16,7 +16,7 @@ struct chat {
     struct llama_sampler *sampler;
     struct llama_chat_message messages[MAX_MESSAGES];
     size_t n_messages;
-    char *text;      // the formatted conversation
+    char *text;  // the formatted conversation
     int32_t room;
     int32_t n_seen;  // bytes of it that the model has read
 };
@@ -41,7 +41,7 @@ static int32_t format(struct chat *c, bool with_answer) {
 }
 
 static void add_message(struct chat *c, const char *role, const char *content) {
-    if (c->n_messages < MAX_MESSAGES) c->messages[c->n_messages++] = (struct llama_chat_message) {role, strdup(content)};
+    if (c->n_messages < MAX_MESSAGES) c->messages[c->n_messages++] = (struct llama_chat_message){role, strdup(content)};
 }
 
 // Reads text[0, n) and writes the model's answer. false when the context is full or decoding failed.

@@ -15,7 +15,8 @@ static void errors_only(enum ggml_log_level level, const char *text, void *data)
 // Tokens of a text, malloc; their number in *n. NULL when it cannot be tokenized.
 static llama_token *tokenize(const struct llama_vocab *vocab, const char *text, int32_t *n) {
     const int32_t size = (int32_t) strlen(text);
-    const int32_t need = -llama_tokenize(vocab, text, size, NULL, 0, true, true);  // too little room: minus the number needed
+    const int32_t need =
+        -llama_tokenize(vocab, text, size, NULL, 0, true, true);  // too little room: minus the number needed
     llama_token *tokens = need > 0 ? malloc(sizeof(*tokens) * (size_t) need) : NULL;
     *n = tokens ? llama_tokenize(vocab, text, size, tokens, need, true, true) : 0;
     return tokens;
@@ -28,7 +29,8 @@ static void print_piece(const struct llama_vocab *vocab, llama_token token) {
     fflush(stdout);
 }
 
-static int generate(struct llama_context *ctx, const struct llama_vocab *vocab, llama_token *prompt, int32_t n_prompt, int n_predict) {
+static int generate(struct llama_context *ctx, const struct llama_vocab *vocab, llama_token *prompt, int32_t n_prompt,
+                    int n_predict) {
     struct llama_sampler *sampler = llama_sampler_chain_init(llama_sampler_chain_default_params());
     llama_sampler_chain_add(sampler, llama_sampler_init_greedy());
     struct llama_batch batch = llama_batch_get_one(prompt, n_prompt);

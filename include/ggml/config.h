@@ -63,9 +63,9 @@
 #define GGML_N_TASKS_MAX (-1)
 
 #define GGML_UNUSED(x) (void) (x)
-#define GGML_UNUSED_VARS(...) \
-    do {                      \
-        (void) sizeof((__VA_ARGS__, 0)); \
+#define GGML_UNUSED_VARS(...)                                                                                               \
+    do {                                                                                                                    \
+        (void) sizeof((__VA_ARGS__, 0));                                                                                    \
     } while (0)
 
 // x rounded up to a multiple of n, a power of two
@@ -73,51 +73,51 @@
 
 // For callers' own code: the library itself reports errors instead of aborting.
 #define GGML_ABORT(...) ggml_abort(__FILE__, __LINE__, __VA_ARGS__)
-#define GGML_ASSERT(x) \
+#define GGML_ASSERT(x)                                                                                                      \
     if (!(x)) GGML_ABORT("GGML_ASSERT(%s) failed", #x)
 
 // Declare const locals prefix0..prefix3 from pointer->array[0..3]; 0 for a null pointer.
-#define GGML_TENSOR_LOCALS_1(type, prefix, pointer, array)          \
-    const type prefix##0 = (pointer) ? (pointer)->array[0] : 0;     \
+#define GGML_TENSOR_LOCALS_1(type, prefix, pointer, array)                                                                  \
+    const type prefix##0 = (pointer) ? (pointer)->array[0] : 0;                                                             \
     GGML_UNUSED(prefix##0);
-#define GGML_TENSOR_LOCALS_2(type, prefix, pointer, array)          \
-    GGML_TENSOR_LOCALS_1(type, prefix, pointer, array)              \
-    const type prefix##1 = (pointer) ? (pointer)->array[1] : 0;     \
+#define GGML_TENSOR_LOCALS_2(type, prefix, pointer, array)                                                                  \
+    GGML_TENSOR_LOCALS_1(type, prefix, pointer, array)                                                                      \
+    const type prefix##1 = (pointer) ? (pointer)->array[1] : 0;                                                             \
     GGML_UNUSED(prefix##1);
-#define GGML_TENSOR_LOCALS_3(type, prefix, pointer, array)          \
-    GGML_TENSOR_LOCALS_2(type, prefix, pointer, array)              \
-    const type prefix##2 = (pointer) ? (pointer)->array[2] : 0;     \
+#define GGML_TENSOR_LOCALS_3(type, prefix, pointer, array)                                                                  \
+    GGML_TENSOR_LOCALS_2(type, prefix, pointer, array)                                                                      \
+    const type prefix##2 = (pointer) ? (pointer)->array[2] : 0;                                                             \
     GGML_UNUSED(prefix##2);
-#define GGML_TENSOR_LOCALS(type, prefix, pointer, array)            \
-    GGML_TENSOR_LOCALS_3(type, prefix, pointer, array)              \
-    const type prefix##3 = (pointer) ? (pointer)->array[3] : 0;     \
+#define GGML_TENSOR_LOCALS(type, prefix, pointer, array)                                                                    \
+    GGML_TENSOR_LOCALS_3(type, prefix, pointer, array)                                                                      \
+    const type prefix##3 = (pointer) ? (pointer)->array[3] : 0;                                                             \
     GGML_UNUSED(prefix##3);
 
-#define GGML_TENSOR_UNARY_OP_LOCALS              \
-    GGML_TENSOR_LOCALS(int64_t, ne0, src0, ne)   \
-    GGML_TENSOR_LOCALS(size_t, nb0, src0, nb)    \
-    GGML_TENSOR_LOCALS(int64_t, ne, dst, ne)     \
+#define GGML_TENSOR_UNARY_OP_LOCALS                                                                                         \
+    GGML_TENSOR_LOCALS(int64_t, ne0, src0, ne)                                                                              \
+    GGML_TENSOR_LOCALS(size_t, nb0, src0, nb)                                                                               \
+    GGML_TENSOR_LOCALS(int64_t, ne, dst, ne)                                                                                \
     GGML_TENSOR_LOCALS(size_t, nb, dst, nb)
-#define GGML_TENSOR_BINARY_OP_LOCALS             \
-    GGML_TENSOR_LOCALS(int64_t, ne0, src0, ne)   \
-    GGML_TENSOR_LOCALS(size_t, nb0, src0, nb)    \
-    GGML_TENSOR_LOCALS(int64_t, ne1, src1, ne)   \
-    GGML_TENSOR_LOCALS(size_t, nb1, src1, nb)    \
-    GGML_TENSOR_LOCALS(int64_t, ne, dst, ne)     \
+#define GGML_TENSOR_BINARY_OP_LOCALS                                                                                        \
+    GGML_TENSOR_LOCALS(int64_t, ne0, src0, ne)                                                                              \
+    GGML_TENSOR_LOCALS(size_t, nb0, src0, nb)                                                                               \
+    GGML_TENSOR_LOCALS(int64_t, ne1, src1, ne)                                                                              \
+    GGML_TENSOR_LOCALS(size_t, nb1, src1, nb)                                                                               \
+    GGML_TENSOR_LOCALS(int64_t, ne, dst, ne)                                                                                \
     GGML_TENSOR_LOCALS(size_t, nb, dst, nb)
-#define GGML_TENSOR_TERNARY_OP_LOCALS            \
-    GGML_TENSOR_LOCALS(int64_t, ne0, src0, ne)   \
-    GGML_TENSOR_LOCALS(size_t, nb0, src0, nb)    \
-    GGML_TENSOR_LOCALS(int64_t, ne1, src1, ne)   \
-    GGML_TENSOR_LOCALS(size_t, nb1, src1, nb)    \
-    GGML_TENSOR_LOCALS(int64_t, ne2, src2, ne)   \
-    GGML_TENSOR_LOCALS(size_t, nb2, src2, nb)    \
-    GGML_TENSOR_LOCALS(int64_t, ne, dst, ne)     \
+#define GGML_TENSOR_TERNARY_OP_LOCALS                                                                                       \
+    GGML_TENSOR_LOCALS(int64_t, ne0, src0, ne)                                                                              \
+    GGML_TENSOR_LOCALS(size_t, nb0, src0, nb)                                                                               \
+    GGML_TENSOR_LOCALS(int64_t, ne1, src1, ne)                                                                              \
+    GGML_TENSOR_LOCALS(size_t, nb1, src1, nb)                                                                               \
+    GGML_TENSOR_LOCALS(int64_t, ne2, src2, ne)                                                                              \
+    GGML_TENSOR_LOCALS(size_t, nb2, src2, nb)                                                                               \
+    GGML_TENSOR_LOCALS(int64_t, ne, dst, ne)                                                                                \
     GGML_TENSOR_LOCALS(size_t, nb, dst, nb)
-#define GGML_TENSOR_BINARY_OP_LOCALS01           \
-    GGML_TENSOR_LOCALS(int64_t, ne0, src0, ne)   \
-    GGML_TENSOR_LOCALS(size_t, nb0, src0, nb)    \
-    GGML_TENSOR_LOCALS(int64_t, ne1, src1, ne)   \
+#define GGML_TENSOR_BINARY_OP_LOCALS01                                                                                      \
+    GGML_TENSOR_LOCALS(int64_t, ne0, src0, ne)                                                                              \
+    GGML_TENSOR_LOCALS(size_t, nb0, src0, nb)                                                                               \
+    GGML_TENSOR_LOCALS(int64_t, ne1, src1, ne)                                                                              \
     GGML_TENSOR_LOCALS(size_t, nb1, src1, nb)
 
 #ifdef __cplusplus

@@ -172,7 +172,6 @@ enum ggml_sched_priority {
     GGML_SCHED_PRIO_REALTIME = 3,
 };
 
-
 #ifdef __cplusplus
 }
 #endif

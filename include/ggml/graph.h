@@ -28,7 +28,8 @@ GGML_API void ggml_build_forward_expand(struct ggml_cgraph *cgraph, struct ggml_
 GGML_API void ggml_build_forward_order(struct ggml_cgraph *cgraph, struct ggml_tensor *tensor);
 // Adds all n_tensors alternatives, so that each has its memory, and marks only tensors[idx] to be computed. Returns
 // tensors[idx].
-GGML_API struct ggml_tensor *ggml_build_forward_select(struct ggml_cgraph *cgraph, struct ggml_tensor **tensors, int n_tensors, int idx);
+GGML_API struct ggml_tensor *ggml_build_forward_select(struct ggml_cgraph *cgraph, struct ggml_tensor **tensors,
+                                                       int n_tensors, int idx);
 // Adds the gradients of the tensor marked by ggml_set_loss with respect to those marked by ggml_set_param (Linnainmaa's
 // reverse accumulation). cgraph: holds the forward nodes, made with grads. ctx: takes the new tensors.
 //   grad_accs [n_nodes]: per forward node a tensor of its shape, F32, in which its gradient is summed up over computations
@@ -36,7 +37,8 @@ GGML_API struct ggml_tensor *ggml_build_forward_select(struct ggml_cgraph *cgrap
 //   ggml_graph_reset; entries, or the whole, may be NULL. Gradients are F32, contiguous, and stay valid as any other node.
 // Before the first computation call ggml_graph_reset: it sets the loss's own gradient to 1.
 // Errors: an operation without a gradient, or in place, on the way makes the graph one that fails.
-GGML_API void ggml_build_backward_expand(struct ggml_context *ctx, struct ggml_cgraph *cgraph, struct ggml_tensor **grad_accs);
+GGML_API void ggml_build_backward_expand(struct ggml_context *ctx, struct ggml_cgraph *cgraph,
+                                         struct ggml_tensor **grad_accs);
 
 // Copies a graph's lists (the tensors are shared). dup makes the copy in ctx, with gradients if the source has them or
 // force_grads.
@@ -51,7 +53,7 @@ GGML_API void ggml_graph_clear(struct ggml_cgraph *cgraph);
 // outside).
 GGML_API int ggml_graph_size(struct ggml_cgraph *cgraph);
 GGML_API int ggml_graph_n_nodes(struct ggml_cgraph *cgraph);
-GGML_API struct ggml_tensor * *ggml_graph_nodes(struct ggml_cgraph *cgraph);
+GGML_API struct ggml_tensor **ggml_graph_nodes(struct ggml_cgraph *cgraph);
 GGML_API struct ggml_tensor *ggml_graph_node(struct ggml_cgraph *cgraph, int i);
 // Appends a node as it is, without its sources.
 GGML_API void ggml_graph_add_node(struct ggml_cgraph *cgraph, struct ggml_tensor *tensor);

@@ -152,7 +152,6 @@ enum ggml_glu_op {
     GGML_GLU_OP_COUNT = 7,
 };
 
-
 #ifdef __cplusplus
 }
 #endif

@@ -16,38 +16,49 @@ extern "C" {
 // Patches under a convolution's kernel, for ggml_mul_mat. is_2D: a [KW, KH, IC, OC] (only its shape counts), b [W, H, IC, N]
 // float -> [IC KH KW, OW, OH, N]; else a [K, IC, OC], b [L, IC, N] -> [IC K, OL, N]. s stride >= 1, p padding >= 0, d
 // dilation >= 1, 0 in x and 1 in y. dst_type: a float type. OW = (W + 2 p0 - d0 (KW - 1) - 1) / s0 + 1.
-GGML_API struct ggml_tensor *ggml_im2col(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1, int p0, int p1, int d0, int d1, bool is_2D, enum ggml_type dst_type);
+GGML_API struct ggml_tensor *ggml_im2col(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0,
+                                         int s1, int p0, int p1, int d0, int d1, bool is_2D, enum ggml_type dst_type);
 
 // Gradient of ggml_im2col: a the gradient of the patches, b the kernel, ne[4] the data's shape, which the result (F32) has.
-GGML_API struct ggml_tensor *ggml_im2col_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int64_t *ne, int s0, int s1, int p0, int p1, int d0, int d1, bool is_2D);
+GGML_API struct ggml_tensor *ggml_im2col_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                              int64_t *ne, int s0, int s1, int p0, int p1, int d0, int d1, bool is_2D);
 
 // Second half of a transposed convolution: columns a [K oc, T] float -> [(T - 1) s0 + K - 2 p0, oc], p0 elements cropped at
 // either end.
 GGML_API struct ggml_tensor *ggml_col2im_1d(struct ggml_context *ctx, struct ggml_tensor *a, int s0, int oc, int p0);
 
 // Convolution: a [K, IC, OC] float, contiguous; b [L, IC, N] -> [OL, OC, N]. Stride, padding, dilation.
-GGML_API struct ggml_tensor *ggml_conv_1d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int p0, int d0);
+GGML_API struct ggml_tensor *ggml_conv_1d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0,
+                                          int p0, int d0);
 
 // The same with padding K / 2.
-GGML_API struct ggml_tensor *ggml_conv_1d_ph(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s, int d);
+GGML_API struct ggml_tensor *ggml_conv_1d_ph(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s,
+                                             int d);
 
 // Depthwise: a [K, 1, C], b [L, C] -> [OL, C].
-GGML_API struct ggml_tensor *ggml_conv_1d_dw(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int p0, int d0);
+GGML_API struct ggml_tensor *ggml_conv_1d_dw(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0,
+                                             int p0, int d0);
 
 // The same with padding K / 2.
-GGML_API struct ggml_tensor *ggml_conv_1d_dw_ph(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int d0);
+GGML_API struct ggml_tensor *ggml_conv_1d_dw_ph(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                                int s0, int d0);
 
 // Transposed convolution: a [K, OC, IC], b [L, IC, N] float -> [(L - 1) s0 + K, OC, N] F32. p0 must be 0 and d0 1.
-GGML_API struct ggml_tensor *ggml_conv_transpose_1d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int p0, int d0);
+GGML_API struct ggml_tensor *ggml_conv_transpose_1d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                                    int s0, int p0, int d0);
 
 // Convolution through patches: a [KW, KH, IC, OC] float, contiguous; b [W, H, IC, N] -> [OW, OH, OC, N].
-GGML_API struct ggml_tensor *ggml_conv_2d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1, int p0, int p1, int d0, int d1);
+GGML_API struct ggml_tensor *ggml_conv_2d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0,
+                                          int s1, int p0, int p1, int d0, int d1);
 
 // Patches in three dimensions: a [KW, KH, KD, IC OC] (its shape), b [W, H, D, IC N] float -> [IC KD KH KW, OW, OH, OD N].
-GGML_API struct ggml_tensor *ggml_im2col_3d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int64_t IC, int s0, int s1, int s2, int p0, int p1, int p2, int d0, int d1, int d2, enum ggml_type dst_type);
+GGML_API struct ggml_tensor *ggml_im2col_3d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                            int64_t IC, int s0, int s1, int s2, int p0, int p1, int p2, int d0, int d1,
+                                            int d2, enum ggml_type dst_type);
 
 // Convolution through patches: a [KW, KH, KD, IC OC] float, contiguous; b [W, H, D, IC N] -> [OW, OH, OD, OC N].
-GGML_API struct ggml_tensor *ggml_conv_3d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int64_t IC, int s0, int s1, int s2, int p0, int p1, int p2, int d0, int d1, int d2);
+GGML_API struct ggml_tensor *ggml_conv_3d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int64_t IC,
+                                          int s0, int s1, int s2, int p0, int p1, int p2, int d0, int d1, int d2);
 
 // ggml_conv_2d whose stride is the kernel's size (patch embedding), without padding.
 GGML_API struct ggml_tensor *ggml_conv_2d_sk_p0(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
@@ -56,63 +67,81 @@ GGML_API struct ggml_tensor *ggml_conv_2d_sk_p0(struct ggml_context *ctx, struct
 GGML_API struct ggml_tensor *ggml_conv_2d_s1_ph(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
 
 // Depthwise through patches: a [KW, KH, 1, C], contiguous; b [W, H, C, N] -> [OW, OH, C, N].
-GGML_API struct ggml_tensor *ggml_conv_2d_dw(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1, int p0, int p1, int d0, int d1);
+GGML_API struct ggml_tensor *ggml_conv_2d_dw(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0,
+                                             int s1, int p0, int p1, int d0, int d1);
 
 // Depthwise without patches: a [KW, KH, 1, C], b [W, H, C, N] float -> [OW, OH, C, N] of b's type, laid out as b is:
 // channels first in memory stay first.
-GGML_API struct ggml_tensor *ggml_conv_2d_dw_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int stride0, int stride1, int pad0, int pad1, int dilation0, int dilation1);
+GGML_API struct ggml_tensor *ggml_conv_2d_dw_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                                    int stride0, int stride1, int pad0, int pad1, int dilation0,
+                                                    int dilation1);
 
 // Transposed convolution: a [KW, KH, OC, IC], b [W, H, IC, N] float -> [(W - 1) stride + KW, (H - 1) stride + KH, OC, N]
 // F32.
-GGML_API struct ggml_tensor *ggml_conv_transpose_2d_p0(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int stride);
+GGML_API struct ggml_tensor *ggml_conv_transpose_2d_p0(struct ggml_context *ctx, struct ggml_tensor *a,
+                                                       struct ggml_tensor *b, int stride);
 
 // Convolution without patches in memory: a [KW, KH, IC, OC], b [W, H, IC, N] float -> [OW, OH, OC, N] of b's type.
-GGML_API struct ggml_tensor *ggml_conv_2d_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1, int p0, int p1, int d0, int d1);
+GGML_API struct ggml_tensor *ggml_conv_2d_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                                 int s0, int s1, int p0, int p1, int d0, int d1);
 
 // The same in three dimensions: a [KW, KH, KD, n_channels n_channels_out], b [W, H, D, n_channels n_batch] ->
 // [OW, OH, OD, n_channels_out n_batch].
-GGML_API struct ggml_tensor *ggml_conv_3d_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int s1, int s2, int p0, int p1, int p2, int d0, int d1, int d2, int n_channels, int n_batch, int n_channels_out);
+GGML_API struct ggml_tensor *ggml_conv_3d_direct(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                                 int s0, int s1, int s2, int p0, int p1, int p2, int d0, int d1, int d2,
+                                                 int n_channels, int n_batch, int n_channels_out);
 
 // Largest or mean of windows of k0 along dimension 0, stride s0, padding p0 < k0: a float -> [OL, ne1, ne2, ne3] F32,
 // OL = (ne0 + 2 p0 - k0) / s0 + 1. The mean is of the elements inside a.
-GGML_API struct ggml_tensor *ggml_pool_1d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0, int s0, int p0);
+GGML_API struct ggml_tensor *ggml_pool_1d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0,
+                                          int s0, int p0);
 
 // Largest or mean of windows [k0, k1]: a [W, H, C, N] float -> [OW, OH, C, N] F32. The mean divides by k0 k1. Paddings are
 // whole numbers below the window's size.
-GGML_API struct ggml_tensor *ggml_pool_2d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0, int k1, int s0, int s1, float p0, float p1);
+GGML_API struct ggml_tensor *ggml_pool_2d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0,
+                                          int k1, int s0, int s1, float p0, float p1);
 
 // Gradient of ggml_pool_2d: a the gradient, af the forward input; result as af, F32. A largest value's gradient goes to the
 // first of equals.
-GGML_API struct ggml_tensor *ggml_pool_2d_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *af, enum ggml_op_pool op, int k0, int k1, int s0, int s1, float p0, float p1);
+GGML_API struct ggml_tensor *ggml_pool_2d_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *af,
+                                               enum ggml_op_pool op, int k0, int k1, int s0, int s1, float p0, float p1);
 
 // Images a [W, H, C, N] enlarged scale_factor times in x and y; as ggml_interpolate.
-GGML_API struct ggml_tensor *ggml_upscale(struct ggml_context *ctx, struct ggml_tensor *a, int scale_factor, enum ggml_scale_mode mode);
+GGML_API struct ggml_tensor *ggml_upscale(struct ggml_context *ctx, struct ggml_tensor *a, int scale_factor,
+                                          enum ggml_scale_mode mode);
 
 // Use ggml_interpolate.
-GGML_DEPRECATED(GGML_API struct ggml_tensor *ggml_upscale_ext(struct ggml_context *ctx, struct ggml_tensor *a, int ne0, int ne1, int ne2, int ne3, enum ggml_scale_mode mode), "use the newer call");
+GGML_DEPRECATED(GGML_API struct ggml_tensor *ggml_upscale_ext(struct ggml_context *ctx, struct ggml_tensor *a, int ne0,
+                                                              int ne1, int ne2, int ne3, enum ggml_scale_mode mode),
+                "use the newer call");
 
 // Images a [W, H, C, N] float resized to the given shape; result of a's type. mode: GGML_SCALE_MODE_* in the low byte, with
 // GGML_SCALE_FLAG_ALIGN_CORNERS (corner pixels' centres coincide) or, bilinear only, GGML_SCALE_FLAG_ANTIALIAS. Dimensions 2
 // and 3 take the nearest. Bicubic: Keys 1981, a = -0.75.
-GGML_API struct ggml_tensor *ggml_interpolate(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3, uint32_t mode);
+GGML_API struct ggml_tensor *ggml_interpolate(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1,
+                                              int64_t ne2, int64_t ne3, uint32_t mode);
 
 // a with p zeros behind it in each dimension. Any unquantized type.
 GGML_API struct ggml_tensor *ggml_pad(struct ggml_context *ctx, struct ggml_tensor *a, int p0, int p1, int p2, int p3);
 
 // a continued by its own beginning instead of zeros.
-GGML_API struct ggml_tensor *ggml_pad_circular(struct ggml_context *ctx, struct ggml_tensor *a, int p0, int p1, int p2, int p3);
+GGML_API struct ggml_tensor *ggml_pad_circular(struct ggml_context *ctx, struct ggml_tensor *a, int p0, int p1, int p2,
+                                               int p3);
 
 // a with lp zeros before and rp behind it in each dimension.
-GGML_API struct ggml_tensor *ggml_pad_ext(struct ggml_context *ctx, struct ggml_tensor *a, int lp0, int rp0, int lp1, int rp1, int lp2, int rp2, int lp3, int rp3);
+GGML_API struct ggml_tensor *ggml_pad_ext(struct ggml_context *ctx, struct ggml_tensor *a, int lp0, int rp0, int lp1,
+                                          int rp1, int lp2, int rp2, int lp3, int rp3);
 
 // The same, going around.
-GGML_API struct ggml_tensor *ggml_pad_ext_circular(struct ggml_context *ctx, struct ggml_tensor *a, int lp0, int rp0, int lp1, int rp1, int lp2, int rp2, int lp3, int rp3);
+GGML_API struct ggml_tensor *ggml_pad_ext_circular(struct ggml_context *ctx, struct ggml_tensor *a, int lp0, int rp0,
+                                                   int lp1, int rp1, int lp2, int rp2, int lp3, int rp3);
 
 // Rows mirrored at both ends, the end itself not repeated: p0, p1 < ne0 elements. Any unquantized type.
 GGML_API struct ggml_tensor *ggml_pad_reflect_1d(struct ggml_context *ctx, struct ggml_tensor *a, int p0, int p1);
 
 // Element i goes to place (i + shift) mod ne in each dimension; shifts may be negative. Any unquantized type.
-GGML_API struct ggml_tensor *ggml_roll(struct ggml_context *ctx, struct ggml_tensor *a, int shift0, int shift1, int shift2, int shift3);
+GGML_API struct ggml_tensor *ggml_roll(struct ggml_context *ctx, struct ggml_tensor *a, int shift0, int shift1, int shift2,
+                                       int shift3);
 
 // A triangle of square matrices, 0 elsewhere: kept are i0 > i1 (upper), i0 < i1 (lower), i0 == i1 with _DIAG. a float.
 GGML_API struct ggml_tensor *ggml_tri(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_tri_type type);
@@ -123,7 +152,8 @@ GGML_API struct ggml_tensor *ggml_fill_inplace(struct ggml_context *ctx, struct 
 
 // cos, then sin of step * max_period^(-j / half), half = dim / 2: timesteps [N] float -> [dim, N] F32; an odd dim ends in 0
 // (Ho et al. 2020).
-GGML_API struct ggml_tensor *ggml_timestep_embedding(struct ggml_context *ctx, struct ggml_tensor *timesteps, int dim, int max_period);
+GGML_API struct ggml_tensor *ggml_timestep_embedding(struct ggml_context *ctx, struct ggml_tensor *timesteps, int dim,
+                                                     int max_period);
 
 // Indices that sort each row: a float -> I32 of a's shape. Equal values (0 and -0 are equal) by ascending index, NaN last in
 // either order.
@@ -154,8 +184,10 @@ GGML_API struct ggml_tensor *ggml_unary_inplace(struct ggml_context *ctx, struct
 GGML_API struct ggml_tensor *ggml_get_rel_pos(struct ggml_context *ctx, struct ggml_tensor *a, int qh, int kh);
 
 // a [kw kh, qw qh, heads] + pw [kw, qw, qh, heads] + ph [kh, qw, qh, heads], all float, kw = kh. Result as a.
-GGML_API struct ggml_tensor *ggml_add_rel_pos(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *pw, struct ggml_tensor *ph);
-GGML_API struct ggml_tensor *ggml_add_rel_pos_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *pw, struct ggml_tensor *ph);
+GGML_API struct ggml_tensor *ggml_add_rel_pos(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *pw,
+                                              struct ggml_tensor *ph);
+GGML_API struct ggml_tensor *ggml_add_rel_pos_inplace(struct ggml_context *ctx, struct ggml_tensor *a,
+                                                      struct ggml_tensor *pw, struct ggml_tensor *ph);
 
 #ifdef __cplusplus
 }

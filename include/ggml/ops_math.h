@@ -23,20 +23,28 @@ GGML_API struct ggml_tensor *ggml_add(struct ggml_context *ctx, struct ggml_tens
 GGML_API struct ggml_tensor *ggml_add_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
 
 // a + b as a tensor of the given float type.
-GGML_API struct ggml_tensor *ggml_add_cast(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, enum ggml_type type);
+GGML_API struct ggml_tensor *ggml_add_cast(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                           enum ggml_type type);
 
 // a[:, i, t] + b[:, ids[i, t]]: a [n, used, tokens], b [n, experts], ids [used, tokens] I32. Result as a. An id outside
 // 0 .. experts - 1 fails when computed.
-GGML_API struct ggml_tensor *ggml_add_id(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, struct ggml_tensor *ids);
+GGML_API struct ggml_tensor *ggml_add_id(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                         struct ggml_tensor *ids);
 
 // a + b, b a single value. Use ggml_add.
-GGML_DEPRECATED(GGML_API struct ggml_tensor *ggml_add1(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b), "use the newer call");
-GGML_DEPRECATED(GGML_API struct ggml_tensor *ggml_add1_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b), "use the newer call");
+GGML_DEPRECATED(GGML_API struct ggml_tensor *ggml_add1(struct ggml_context *ctx, struct ggml_tensor *a,
+                                                       struct ggml_tensor *b),
+                "use the newer call");
+GGML_DEPRECATED(GGML_API struct ggml_tensor *ggml_add1_inplace(struct ggml_context *ctx, struct ggml_tensor *a,
+                                                               struct ggml_tensor *b),
+                "use the newer call");
 
 // a with b added inside the window that begins `offset` bytes in and has strides nb1, nb2, nb3 (bytes, of a packed a; in
 // place: of a). a, b float; the window lies inside a.
-GGML_API struct ggml_tensor *ggml_acc(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1, size_t nb2, size_t nb3, size_t offset);
-GGML_API struct ggml_tensor *ggml_acc_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1, size_t nb2, size_t nb3, size_t offset);
+GGML_API struct ggml_tensor *ggml_acc(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1,
+                                      size_t nb2, size_t nb3, size_t offset);
+GGML_API struct ggml_tensor *ggml_acc_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                              size_t nb1, size_t nb2, size_t nb3, size_t offset);
 
 // a - b; as ggml_add.
 GGML_API struct ggml_tensor *ggml_sub(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
@@ -101,7 +109,8 @@ GGML_API struct ggml_tensor *ggml_count_equal(struct ggml_context *ctx, struct g
 GGML_API struct ggml_tensor *ggml_repeat(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
 
 // a tiled to the given shape.
-GGML_API struct ggml_tensor *ggml_repeat_4d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3);
+GGML_API struct ggml_tensor *ggml_repeat_4d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1,
+                                            int64_t ne2, int64_t ne3);
 
 // The opposite: a (float) summed over its tiles to b's shape. Result: a's type. Tiles are added in order.
 GGML_API struct ggml_tensor *ggml_repeat_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
@@ -137,7 +146,8 @@ GGML_API struct ggml_tensor *ggml_elu_inplace(struct ggml_context *ctx, struct g
 GGML_API struct ggml_tensor *ggml_relu(struct ggml_context *ctx, struct ggml_tensor *a);
 
 // a where a > 0, else a * negative_slope.
-GGML_API struct ggml_tensor *ggml_leaky_relu(struct ggml_context *ctx, struct ggml_tensor *a, float negative_slope, bool inplace);
+GGML_API struct ggml_tensor *ggml_leaky_relu(struct ggml_context *ctx, struct ggml_tensor *a, float negative_slope,
+                                             bool inplace);
 GGML_API struct ggml_tensor *ggml_relu_inplace(struct ggml_context *ctx, struct ggml_tensor *a);
 
 // 1 / (1 + exp(-a)), within 2.5 units in the last place.
@@ -191,7 +201,8 @@ GGML_API struct ggml_tensor *ggml_trunc_inplace(struct ggml_context *ctx, struct
 
 // Expanded integral of ELU (Huang, Schlag 2024): softplus(alpha_p) a^2 + beta a for a > 0, else
 // (expm1(min(a, eps)) - a) (beta + softplus(alpha_n)) + beta a.
-GGML_API struct ggml_tensor *ggml_xielu(struct ggml_context *ctx, struct ggml_tensor *a, float alpha_n, float alpha_p, float beta, float eps);
+GGML_API struct ggml_tensor *ggml_xielu(struct ggml_context *ctx, struct ggml_tensor *a, float alpha_n, float alpha_p,
+                                        float beta, float eps);
 
 #ifdef __cplusplus
 }

@@ -23,16 +23,22 @@ GGML_API struct ggml_tensor *ggml_scale_bias_inplace(struct ggml_context *ctx, s
 
 // A copy of a in which the window that begins `offset` bytes in and has strides nb1, nb2, nb3 (bytes, of a packed a; in
 // place: of a) holds b. a, b of one unquantized type; the window lies inside a.
-GGML_API struct ggml_tensor *ggml_set(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1, size_t nb2, size_t nb3, size_t offset);
-GGML_API struct ggml_tensor *ggml_set_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1, size_t nb2, size_t nb3, size_t offset);
+GGML_API struct ggml_tensor *ggml_set(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1,
+                                      size_t nb2, size_t nb3, size_t offset);
+GGML_API struct ggml_tensor *ggml_set_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                              size_t nb1, size_t nb2, size_t nb3, size_t offset);
 
 // ggml_set with a's own strides.
-GGML_API struct ggml_tensor *ggml_set_1d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t offset);
-GGML_API struct ggml_tensor *ggml_set_1d_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t offset);
+GGML_API struct ggml_tensor *ggml_set_1d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                         size_t offset);
+GGML_API struct ggml_tensor *ggml_set_1d_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                                 size_t offset);
 
 // ggml_set with a's own nb2 and nb3.
-GGML_API struct ggml_tensor *ggml_set_2d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1, size_t offset);
-GGML_API struct ggml_tensor *ggml_set_2d_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1, size_t offset);
+GGML_API struct ggml_tensor *ggml_set_2d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, size_t nb1,
+                                         size_t offset);
+GGML_API struct ggml_tensor *ggml_set_2d_inplace(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                                 size_t nb1, size_t offset);
 
 // Copies a into b, converting to its type; element i in logical order goes to element i, shapes may differ but not the
 // number of elements. Returns a view of b. Any types: floats round to nearest even, to integers they truncate and saturate;
@@ -48,25 +54,33 @@ GGML_API struct ggml_tensor *ggml_cont(struct ggml_context *ctx, struct ggml_ten
 // A packed copy of a under another shape of as many elements.
 GGML_API struct ggml_tensor *ggml_cont_1d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0);
 GGML_API struct ggml_tensor *ggml_cont_2d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1);
-GGML_API struct ggml_tensor *ggml_cont_3d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1, int64_t ne2);
-GGML_API struct ggml_tensor *ggml_cont_4d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3);
+GGML_API struct ggml_tensor *ggml_cont_3d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1,
+                                          int64_t ne2);
+GGML_API struct ggml_tensor *ggml_cont_4d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1,
+                                          int64_t ne2, int64_t ne3);
 // The same elements in the same order under another shape (that of b, or the numbers). No copy: a view.
 //   a: contiguous, with as many elements
 GGML_API struct ggml_tensor *ggml_reshape(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
 GGML_API struct ggml_tensor *ggml_reshape_1d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0);
 GGML_API struct ggml_tensor *ggml_reshape_2d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1);
-GGML_API struct ggml_tensor *ggml_reshape_3d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1, int64_t ne2);
-GGML_API struct ggml_tensor *ggml_reshape_4d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3);
+GGML_API struct ggml_tensor *ggml_reshape_3d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1,
+                                             int64_t ne2);
+GGML_API struct ggml_tensor *ggml_reshape_4d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1,
+                                             int64_t ne2, int64_t ne3);
 // A window into a's memory: offset bytes from where a begins, nb1 .. nb3 bytes from one step to the next along dimensions 1
 // .. 3 (dimension 0 is packed, strides not given follow the ones given). No copy. Windows may overlap; offset and strides
 // are whole elements, and the window must lie inside the tensor that owns the memory.
 GGML_API struct ggml_tensor *ggml_view_1d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, size_t offset);
-GGML_API struct ggml_tensor *ggml_view_2d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1, size_t nb1, size_t offset);
-GGML_API struct ggml_tensor *ggml_view_3d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1, int64_t ne2, size_t nb1, size_t nb2, size_t offset);
-GGML_API struct ggml_tensor *ggml_view_4d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3, size_t nb1, size_t nb2, size_t nb3, size_t offset);
+GGML_API struct ggml_tensor *ggml_view_2d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1,
+                                          size_t nb1, size_t offset);
+GGML_API struct ggml_tensor *ggml_view_3d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1,
+                                          int64_t ne2, size_t nb1, size_t nb2, size_t offset);
+GGML_API struct ggml_tensor *ggml_view_4d(struct ggml_context *ctx, struct ggml_tensor *a, int64_t ne0, int64_t ne1,
+                                          int64_t ne2, int64_t ne3, size_t nb1, size_t nb2, size_t nb3, size_t offset);
 // Dimension i of a becomes dimension axis_i of the result. No copy: a view.
 //   axis0 .. axis3: the numbers 0 to 3 in some order
-GGML_API struct ggml_tensor *ggml_permute(struct ggml_context *ctx, struct ggml_tensor *a, int axis0, int axis1, int axis2, int axis3);
+GGML_API struct ggml_tensor *ggml_permute(struct ggml_context *ctx, struct ggml_tensor *a, int axis0, int axis1, int axis2,
+                                          int axis3);
 // Dimensions 0 and 1 exchanged. No copy: a view.
 GGML_API struct ggml_tensor *ggml_transpose(struct ggml_context *ctx, struct ggml_tensor *a);
 
@@ -76,12 +90,14 @@ GGML_API struct ggml_tensor *ggml_get_rows(struct ggml_context *ctx, struct ggml
 
 // Gradient of ggml_get_rows: row b[i] of the result is the sum of the rows a[:, i]: a [n, i] float, b [i], c [n, rows] gives
 // its shape; result [n, rows] F32.
-GGML_API struct ggml_tensor *ggml_get_rows_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, struct ggml_tensor *c);
+GGML_API struct ggml_tensor *ggml_get_rows_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                                struct ggml_tensor *c);
 
 // Writes row b[:, i, j, k] over row c[i, j % c1, k % c2] of a[:, :, j, k], converting to a's type: a [n, rows, j, k] any
 // type, b float or of a's type, c I64 or I32. Returns a view of a. Of two rows for one place the later wins. An index
 // outside 0 .. rows - 1 fails when computed; nothing is written there.
-GGML_API struct ggml_tensor *ggml_set_rows(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, struct ggml_tensor *c);
+GGML_API struct ggml_tensor *ggml_set_rows(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b,
+                                           struct ggml_tensor *c);
 
 // Matrices with the vectors a [n, 1, b2, b3] on their diagonals, 0 elsewhere: [n, n, b2, b3]. Any unquantized type.
 GGML_API struct ggml_tensor *ggml_diag(struct ggml_context *ctx, struct ggml_tensor *a);

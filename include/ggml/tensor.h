@@ -42,8 +42,10 @@ GGML_API size_t ggml_tensor_overhead(void);
 GGML_API struct ggml_tensor *ggml_new_tensor(struct ggml_context *ctx, enum ggml_type type, int n_dims, const int64_t *ne);
 GGML_API struct ggml_tensor *ggml_new_tensor_1d(struct ggml_context *ctx, enum ggml_type type, int64_t ne0);
 GGML_API struct ggml_tensor *ggml_new_tensor_2d(struct ggml_context *ctx, enum ggml_type type, int64_t ne0, int64_t ne1);
-GGML_API struct ggml_tensor *ggml_new_tensor_3d(struct ggml_context *ctx, enum ggml_type type, int64_t ne0, int64_t ne1, int64_t ne2);
-GGML_API struct ggml_tensor *ggml_new_tensor_4d(struct ggml_context *ctx, enum ggml_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3);
+GGML_API struct ggml_tensor *ggml_new_tensor_3d(struct ggml_context *ctx, enum ggml_type type, int64_t ne0, int64_t ne1,
+                                                int64_t ne2);
+GGML_API struct ggml_tensor *ggml_new_tensor_4d(struct ggml_context *ctx, enum ggml_type type, int64_t ne0, int64_t ne1,
+                                                int64_t ne2, int64_t ne3);
 // nbytes of the context's memory, aligned to GGML_MEM_ALIGN; NULL if it is full.
 GGML_API void *ggml_new_buffer(struct ggml_context *ctx, size_t nbytes);
 // A packed tensor of src's type and shape with memory of its own; a view of the whole of src with its strides.
@@ -99,7 +101,8 @@ GGML_API bool ggml_are_same_shape(const struct ggml_tensor *t0, const struct ggm
 GGML_API bool ggml_are_same_stride(const struct ggml_tensor *t0, const struct ggml_tensor *t1);
 GGML_API bool ggml_can_repeat(const struct ggml_tensor *t0, const struct ggml_tensor *t1);
 // Indices of the element with number i, counted along dimension 0 first. Results may be NULL.
-GGML_API void ggml_unravel_index(const struct ggml_tensor *tensor, int64_t i, int64_t *i0, int64_t *i1, int64_t *i2, int64_t *i3);
+GGML_API void ggml_unravel_index(const struct ggml_tensor *tensor, int64_t i, int64_t *i0, int64_t *i1, int64_t *i2,
+                                 int64_t *i3);
 
 // ---- operation, data, name, flags ----------------------------------------------------------------------------------------
 

@@ -8,12 +8,12 @@ extern "C" {
 #endif
 
 struct ggml_threadpool_params {
-    bool cpumask[512];               // processors that the threads may use; none set: as the thread that makes the pool
-    int n_threads;                   // 1 .. GGML_MAX_N_THREADS, the computing thread included
-    enum ggml_sched_priority prio;   // a wish: without the right to it, threads keep their priority
-    uint32_t poll;                   // 0 .. 100: how long idle threads spin before they sleep; 0 sleeps at once
-    bool strict_cpu;                 // one processor of the mask per thread
-    bool paused;                     // start without spinning; the first graph resumes the pool
+    bool cpumask[512];              // processors that the threads may use; none set: as the thread that makes the pool
+    int n_threads;                  // 1 .. GGML_MAX_N_THREADS, the computing thread included
+    enum ggml_sched_priority prio;  // a wish: without the right to it, threads keep their priority
+    uint32_t poll;                  // 0 .. 100: how long idle threads spin before they sleep; 0 sleeps at once
+    bool strict_cpu;                // one processor of the mask per thread
+    bool paused;                    // start without spinning; the first graph resumes the pool
 };
 
 // n_threads threads, normal priority, poll 50, no mask.

@@ -33,36 +33,36 @@ typedef struct ggml_threadpool *ggml_threadpool_t;
 
 // How to make a context.
 struct ggml_init_params {
-    size_t mem_size;    // bytes
-    void *mem_buffer;   // the caller's memory of that size, or NULL: allocated
-    bool no_alloc;      // tensors get no memory for their data
+    size_t mem_size;   // bytes
+    void *mem_buffer;  // the caller's memory of that size, or NULL: allocated
+    bool no_alloc;     // tensors get no memory for their data
 };
 
 struct ggml_tensor {
     enum ggml_type type;
-    struct ggml_backend_buffer *buffer;   // where data lies, NULL: in a context or not allocated
-    int64_t ne[4];                        // elements per dimension, ne[0] innermost
-    size_t nb[4];                         // bytes between neighbours per dimension; nb[0]: between blocks
-    enum ggml_op op;                      // what it is the result of
-    int32_t op_params[16];                // parameters of op
-    int32_t flags;                        // enum ggml_tensor_flag
-    struct ggml_tensor * src[10];         // operands of op
-    struct ggml_tensor *view_src;         // the tensor whose memory this is a view of (never a view itself), or NULL
-    size_t view_offs;                     // bytes from its start
-    void *data;                           // address; on a device's buffer not to be followed
+    struct ggml_backend_buffer *buffer;  // where data lies, NULL: in a context or not allocated
+    int64_t ne[4];                       // elements per dimension, ne[0] innermost
+    size_t nb[4];                        // bytes between neighbours per dimension; nb[0]: between blocks
+    enum ggml_op op;                     // what it is the result of
+    int32_t op_params[16];               // parameters of op
+    int32_t flags;                       // enum ggml_tensor_flag
+    struct ggml_tensor *src[10];         // operands of op
+    struct ggml_tensor *view_src;        // the tensor whose memory this is a view of (never a view itself), or NULL
+    size_t view_offs;                    // bytes from its start
+    void *data;                          // address; on a device's buffer not to be followed
     char name[64];
-    void *extra;                          // for devices
+    void *extra;  // for devices
     char padding[8];
 };
 
 struct ggml_type_traits {
     const char *type_name;
-    int64_t blck_size;                    // elements per block
-    int64_t blck_size_interleave;         // elements that are interleaved in a block, 0: none
-    size_t type_size;                     // bytes per block
+    int64_t blck_size;             // elements per block
+    int64_t blck_size_interleave;  // elements that are interleaved in a block, 0: none
+    size_t type_size;              // bytes per block
     bool is_quantized;
-    ggml_to_float_t to_float;             // NULL where there is none
-    ggml_from_float_t from_float_ref;     // round to nearest, NULL where a search is needed
+    ggml_to_float_t to_float;          // NULL where there is none
+    ggml_from_float_t from_float_ref;  // round to nearest, NULL where a search is needed
 };
 
 static const size_t GGML_TENSOR_SIZE = sizeof(struct ggml_tensor);

@@ -12,7 +12,7 @@ int console_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int console_library_error(void);
 void console_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-bool console_colours(void);   // standard output is a terminal that shows colours
+bool console_colours(void);  // standard output is a terminal that shows colours
 // Ctrl-C since the last console_rearm(). The second Ctrl-C before that ends the program with status 130.
 bool console_interrupted(void);
 void console_rearm(void);

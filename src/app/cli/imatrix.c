@@ -70,11 +70,12 @@ static struct entry *entry_get(struct imatrix *m, const char *name, int64_t n_co
     if (m->index[at] >= 0) {
         struct entry *e = &m->entries[m->index[at]];
         if (e->n_column == n_column && e->n_expert == n_expert) return e;
-        console_error("importance of '%s': %lld columns and %d experts, but %lld and %d before", name, (long long) n_column, n_expert,
-                      (long long) e->n_column, e->n_expert);
+        console_error("importance of '%s': %lld columns and %d experts, but %lld and %d before", name, (long long) n_column,
+                      n_expert, (long long) e->n_column, e->n_expert);
         return NULL;
     }
-    struct entry e = {strdup(name), n_column, n_expert, calloc((size_t) (n_column * n_expert), sizeof(float)), calloc((size_t) n_expert, sizeof(float))};
+    struct entry e = {strdup(name), n_column, n_expert, calloc((size_t) (n_column * n_expert), sizeof(float)),
+                      calloc((size_t) n_expert, sizeof(float))};
     if (!e.name || !e.sums || !e.counts) {
         free(e.name);
         free(e.sums);
@@ -92,7 +93,8 @@ int imatrix_add(struct imatrix *m, const char *name, const float *x, int64_t n_c
     if (!e) return 1;
     float *sums = e->sums + (size_t) expert * (size_t) n_column;
     for (int64_t i = 0; i < n_column; i++) {
-        if (!isfinite(x[i])) return console_error("the activations of '%s' are not finite at column %lld", name, (long long) i);
+        if (!isfinite(x[i]))
+            return console_error("the activations of '%s' are not finite at column %lld", name, (long long) i);
         sums[i] += x[i] * x[i];
     }
     e->counts[expert] += 1.0f;
@@ -109,7 +111,7 @@ static int make_data(struct imatrix *m) {
             float *s = e->sums + (size_t) x * (size_t) e->n_column;
             for (int64_t k = 0; k < e->n_column; k++) s[k] = e->counts[x] > 0 ? s[k] / e->counts[x] : 1.0f;
         }
-        m->data[i] = (struct llama_model_imatrix_data) {e->name, e->sums, (size_t) e->n_column * (size_t) e->n_expert};
+        m->data[i] = (struct llama_model_imatrix_data){e->name, e->sums, (size_t) e->n_column * (size_t) e->n_expert};
     }
     return 0;
 }
@@ -120,7 +122,8 @@ static const struct ggml_tensor *partner(struct ggml_context *ctx, const char *n
     return ggml_get_tensor(ctx, full);
 }
 
-static int load_entry(struct imatrix *m, const char *path, struct ggml_context *ctx, const struct ggml_tensor *sums, size_t n_base) {
+static int load_entry(struct imatrix *m, const char *path, struct ggml_context *ctx, const struct ggml_tensor *sums,
+                      size_t n_base) {
     char name[GGML_MAX_NAME];
     const struct ggml_tensor *counts = partner(ctx, sums->name, n_base, ".counts");
     snprintf(name, sizeof(name), "%.*s", (int) n_base, sums->name);
@@ -132,15 +135,18 @@ static int load_entry(struct imatrix *m, const char *path, struct ggml_context *
     memcpy(e->sums, sums->data, ggml_nbytes(sums));
     memcpy(e->counts, counts->data, ggml_nbytes(counts));
     for (int64_t i = 0; i < ggml_nelements(sums); i++)
-        if (!isfinite(e->sums[i]) || e->sums[i] < 0) return console_error("%s: the importance of '%s' is %g at %lld; measure it again", path, name, (double) e->sums[i], (long long) i);
+        if (!isfinite(e->sums[i]) || e->sums[i] < 0)
+            return console_error("%s: the importance of '%s' is %g at %lld; measure it again", path, name,
+                                 (double) e->sums[i], (long long) i);
     for (int64_t i = 0; i < n_expert; i++)
-        if (!isfinite(e->counts[i]) || e->counts[i] < 0) return console_error("%s: the count of '%s' is %g", path, name, (double) e->counts[i]);
+        if (!isfinite(e->counts[i]) || e->counts[i] < 0)
+            return console_error("%s: the count of '%s' is %g", path, name, (double) e->counts[i]);
     return 0;
 }
 
 struct imatrix *imatrix_load(const char *path) {
     struct ggml_context *ctx = NULL;
-    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params) {.no_alloc = false, .ctx = &ctx});
+    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = false, .ctx = &ctx});
     struct imatrix *m = g ? imatrix_new() : NULL;
     int status = m ? 0 : console_library_error();
     for (struct ggml_tensor *t = ctx ? ggml_get_first_tensor(ctx) : NULL; t && !status; t = ggml_get_next_tensor(ctx, t)) {
@@ -148,7 +154,8 @@ struct imatrix *imatrix_load(const char *path) {
         const size_t n = strlen(t->name), k = sizeof(suffix) - 1;
         if (n > k && strcmp(t->name + n - k, suffix) == 0) status = load_entry(m, path, ctx, t, n - k);
     }
-    if (!status && m->n == 0) status = console_error("%s holds no importance matrix (tensors NAME.in_sum2 and NAME.counts)", path);
+    if (!status && m->n == 0)
+        status = console_error("%s holds no importance matrix (tensors NAME.in_sum2 and NAME.counts)", path);
     if (!status) status = make_data(m);
     if (g) gguf_free(g);
     if (ctx) ggml_free(ctx);
@@ -177,7 +184,8 @@ static int add_tensors(const struct imatrix *m, struct ggml_context *ctx, struct
         const struct entry *e = &m->entries[i];
         struct ggml_tensor *sums = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, e->n_column, e->n_expert);
         struct ggml_tensor *counts = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 1, e->n_expert);
-        if (ggml_nelements(sums) != e->n_column * e->n_expert || !sums->data || !counts->data) return console_library_error();
+        if (ggml_nelements(sums) != e->n_column * e->n_expert || !sums->data || !counts->data)
+            return console_library_error();
         memcpy(sums->data, e->sums, ggml_nbytes(sums));
         memcpy(counts->data, e->counts, ggml_nbytes(counts));
         ggml_format_name(sums, "%s.in_sum2", e->name);
@@ -191,8 +199,9 @@ static int add_tensors(const struct imatrix *m, struct ggml_context *ctx, struct
 int imatrix_save(const struct imatrix *m, const char *path, const char *dataset, int n_chunk, int chunk_size) {
     size_t bytes = 1 << 16;
     for (int i = 0; i < m->n; i++)
-        bytes += 2 * (ggml_tensor_overhead() + 64) + sizeof(float) * (size_t) m->entries[i].n_expert * (size_t) (m->entries[i].n_column + 2);
-    struct ggml_context *ctx = ggml_init((struct ggml_init_params) {.mem_size = bytes});
+        bytes += 2 * (ggml_tensor_overhead() + 64) +
+                 sizeof(float) * (size_t) m->entries[i].n_expert * (size_t) (m->entries[i].n_column + 2);
+    struct ggml_context *ctx = ggml_init((struct ggml_init_params){.mem_size = bytes});
     struct gguf_context *g = gguf_init_empty();
     int status = ctx && g ? 0 : console_library_error();
     if (!status) {

@@ -6,10 +6,27 @@
 #include <stdio.h>
 
 enum opt_group {
-    G_MODEL = 1 << 0, G_LOAD = 1 << 1, G_CTX = 1 << 2, G_PROMPT = 1 << 3, G_GEN = 1 << 4, G_SAMPLE = 1 << 5, G_CHAT = 1 << 6,
-    G_RUN = 1 << 7, G_INSPECT = 1 << 8, G_TOKENIZE = 1 << 9, G_JSON = 1 << 10, G_PERPLEXITY = 1 << 11,
-    G_EMBED = 1 << 12, G_SPLIT = 1 << 13, G_QUANTIZE = 1 << 14, G_IMATRIX = 1 << 15,
-    G_THREADS = 1 << 16, G_BENCH = 1 << 17, G_CONVERT = 1 << 18, G_PLAN = 1 << 19, G_ALL = 1 << 30,
+    G_MODEL = 1 << 0,
+    G_LOAD = 1 << 1,
+    G_CTX = 1 << 2,
+    G_PROMPT = 1 << 3,
+    G_GEN = 1 << 4,
+    G_SAMPLE = 1 << 5,
+    G_CHAT = 1 << 6,
+    G_RUN = 1 << 7,
+    G_INSPECT = 1 << 8,
+    G_TOKENIZE = 1 << 9,
+    G_JSON = 1 << 10,
+    G_PERPLEXITY = 1 << 11,
+    G_EMBED = 1 << 12,
+    G_SPLIT = 1 << 13,
+    G_QUANTIZE = 1 << 14,
+    G_IMATRIX = 1 << 15,
+    G_THREADS = 1 << 16,
+    G_BENCH = 1 << 17,
+    G_CONVERT = 1 << 18,
+    G_PLAN = 1 << 19,
+    G_ALL = 1 << 30,
 };
 
 struct tool;

@@ -41,8 +41,8 @@ struct test {
     int32_t n_prompt, n_gen, n_depth, n_batch, n_ubatch, n_threads;
     enum ggml_type type_k, type_v;
     bool flash;
-    double t_s[100], mean, sd;          // tokens per second of each run
-    double share;                       // of the limit that binds
+    double t_s[100], mean, sd;  // tokens per second of each run
+    double share;               // of the limit that binds
     const char *limit;
 };
 
@@ -84,21 +84,24 @@ static double key_number(const struct gguf_context *g, const char *arch, const c
 }
 
 static int model_cost(struct cost *c, const char *path) {
-    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params) {.no_alloc = true});
+    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true});
     if (!g) return console_library_error();
     const int64_t id = gguf_find_key(g, "general.architecture");
     const char *arch = id >= 0 && gguf_get_kv_type(g, id) == GGUF_TYPE_STRING ? gguf_get_val_str(g, id) : "";
-    const double n_expert = key_number(g, arch, "expert_count", 0, 0), n_used = key_number(g, arch, "expert_used_count", 0, 0);
+    const double n_expert = key_number(g, arch, "expert_count", 0, 0),
+                 n_used = key_number(g, arch, "expert_used_count", 0, 0);
     double by_type[GGML_TYPE_COUNT] = {0};
-    *c = (struct cost) {0};
+    *c = (struct cost){0};
     for (int64_t i = 0; i < gguf_get_n_tensors(g); i++) {
         const char *name = gguf_get_tensor_name(g, i);
         const int64_t *ne = gguf_get_tensor_ne(g, i);
         const enum ggml_type type = gguf_get_tensor_type(g, i);
-        const double n = (double) ne[0] * (double) ne[1] * (double) ne[2] * (double) ne[3], bytes = (double) gguf_get_tensor_size(g, i);
+        const double n = (double) ne[0] * (double) ne[1] * (double) ne[2] * (double) ne[3],
+                     bytes = (double) gguf_get_tensor_size(g, i);
         c->size += gguf_get_tensor_size(g, i);
         c->n_params += n;
-        const bool head = strcmp(name, "output.weight") == 0 || (strcmp(name, "token_embd.weight") == 0 && gguf_find_tensor(g, "output.weight") < 0);
+        const bool head = strcmp(name, "output.weight") == 0 ||
+                          (strcmp(name, "token_embd.weight") == 0 && gguf_find_tensor(g, "output.weight") < 0);
         if (head) {
             c->head_weights = n;
             c->head_bytes = bytes;
@@ -114,8 +117,10 @@ static int model_cost(struct cost *c, const char *path) {
     const int n_layer = (int) key_number(g, arch, "block_count", 0, 0);
     const double n_embd = key_number(g, arch, "embedding_length", 0, 0);
     for (int il = 0; il < n_layer && il < 4096; il++) {
-        const double heads = key_number(g, arch, "attention.head_count", il, 0), kv = key_number(g, arch, "attention.head_count_kv", il, heads);
-        const double dk = key_number(g, arch, "attention.key_length", 0, heads > 0 ? n_embd / heads : 0), dv = key_number(g, arch, "attention.value_length", 0, dk);
+        const double heads = key_number(g, arch, "attention.head_count", il, 0),
+                     kv = key_number(g, arch, "attention.head_count_kv", il, heads);
+        const double dk = key_number(g, arch, "attention.key_length", 0, heads > 0 ? n_embd / heads : 0),
+                     dv = key_number(g, arch, "attention.value_length", 0, dk);
         c->attn_dim += heads * (dk + dv);
         c->kv_dim += kv * (dk + dv);
     }
@@ -135,7 +140,8 @@ static void set_share(struct test *t, const struct cost *c, const struct ggml_cp
     const double seen = n * first + n * (n + 1) / 2, rows = t->n_gen + (t->n_prompt > 0);
     const double kv_bytes = c->kv_dim * (double) ggml_type_size(t->type_k) / (double) ggml_blck_size(t->type_k);
     const double ops = 2 * c->layer_weights * n + 2 * c->head_weights * rows + 2 * c->attn_dim * seen;
-    const double bytes = c->layer_bytes * steps + c->head_bytes * rows + kv_bytes * (t->n_prompt ? steps * (first + (double) t->n_prompt / 2) : seen);
+    const double bytes = c->layer_bytes * steps + c->head_bytes * rows +
+                         kv_bytes * (t->n_prompt ? steps * (first + (double) t->n_prompt / 2) : seen);
     const char *name;
     const double compute = ops / seconds / peak_for(peaks, c->type, &name), memory = bytes / seconds / peaks->read;
     t->share = compute > memory ? compute : memory;
@@ -173,7 +179,9 @@ static int one_run(struct session *s, const struct test *t, double *seconds) {
     return status;
 }
 
-static int by_value(const void *a, const void *b) { return (*(const double *) a > *(const double *) b) - (*(const double *) a < *(const double *) b); }
+static int by_value(const void *a, const void *b) {
+    return (*(const double *) a > *(const double *) b) - (*(const double *) a < *(const double *) b);
+}
 
 static int measure(struct test *t, struct session *s, const struct params *p) {
     struct params with = *p;
@@ -215,11 +223,15 @@ static const char *test_name(const struct test *t, char buf[64]) {
 
 static void print_header(const struct params *p, const struct ggml_cpu_peaks *k) {
     if (strcmp(p->bench_output, "md") == 0) {
-        printf("peaks: int8 %.0f GOP/s, bf16 %.0f GFLOP/s, f32 %.0f GFLOP/s, reading %.1f GB/s\n\n", k->i8 / 1e9, k->bf16 / 1e9, k->f32 / 1e9, k->read / 1e9);
-        printf("| %-30s | %10s | %8s | %7s | %7s | %4s | %16s | %20s | %6s | %8s |\n", "model", "size", "params", "threads", "n_ubatch", "fa", "test", "t/s", "share", "limit");
-        printf("| ------------------------------ | ---------: | -------: | ------: | -------: | ---: | ---------------: | -------------------: | -----: | -------: |\n");
+        printf("peaks: int8 %.0f GOP/s, bf16 %.0f GFLOP/s, f32 %.0f GFLOP/s, reading %.1f GB/s\n\n", k->i8 / 1e9,
+               k->bf16 / 1e9, k->f32 / 1e9, k->read / 1e9);
+        printf("| %-30s | %10s | %8s | %7s | %7s | %4s | %16s | %20s | %6s | %8s |\n", "model", "size", "params", "threads",
+               "n_ubatch", "fa", "test", "t/s", "share", "limit");
+        printf("| ------------------------------ | ---------: | -------: | ------: | -------: | ---: | ---------------: | "
+               "-------------------: | -----: | -------: |\n");
     } else if (strcmp(p->bench_output, "csv") == 0) {
-        printf("model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,type_k,type_v,flash_attn,n_prompt,n_gen,n_depth,avg_ts,"
+        printf("model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,type_k,type_v,flash_attn,n_"
+               "prompt,n_gen,n_depth,avg_ts,"
                "stddev_ts,share,limit,peak_int8_gops,peak_bf16_gflops,peak_f32_gflops,peak_read_gbs\n");
     }
 }
@@ -227,23 +239,28 @@ static void print_header(const struct params *p, const struct ggml_cpu_peaks *k)
 static json_t *as_json(const struct test *t, const struct cost *c, const struct params *p, const struct ggml_cpu_peaks *k) {
     json_t *runs = json_array();
     for (int r = 0; r < p->n_repeat; r++) json_array_append_new(runs, json_real(t->t_s[r]));
-    return json_pack("{s:s,s:s,s:I,s:I,s:i,s:i,s:i,s:s,s:s,s:b,s:i,s:i,s:i,s:f,s:f,s:o,s:f,s:s,s:{s:f,s:f,s:f,s:f}}", "model_filename", t->path, "model_type", t->name,
-                     "model_size", (json_int_t) c->size, "model_n_params", (json_int_t) c->n_params, "n_batch", t->n_batch, "n_ubatch", t->n_ubatch, "n_threads",
-                     t->n_threads, "type_k", ggml_type_name(t->type_k), "type_v", ggml_type_name(t->type_v), "flash_attn", t->flash, "n_prompt", t->n_prompt, "n_gen",
-                     t->n_gen, "n_depth", t->n_depth, "avg_ts", t->mean, "stddev_ts", t->sd, "samples_ts", runs, "share", t->share, "limit", t->limit, "peaks",
-                     "int8_gops", k->i8 / 1e9, "bf16_gflops", k->bf16 / 1e9, "f32_gflops", k->f32 / 1e9, "read_gbs", k->read / 1e9);
+    return json_pack("{s:s,s:s,s:I,s:I,s:i,s:i,s:i,s:s,s:s,s:b,s:i,s:i,s:i,s:f,s:f,s:o,s:f,s:s,s:{s:f,s:f,s:f,s:f}}",
+                     "model_filename", t->path, "model_type", t->name, "model_size", (json_int_t) c->size, "model_n_params",
+                     (json_int_t) c->n_params, "n_batch", t->n_batch, "n_ubatch", t->n_ubatch, "n_threads", t->n_threads,
+                     "type_k", ggml_type_name(t->type_k), "type_v", ggml_type_name(t->type_v), "flash_attn", t->flash,
+                     "n_prompt", t->n_prompt, "n_gen", t->n_gen, "n_depth", t->n_depth, "avg_ts", t->mean, "stddev_ts",
+                     t->sd, "samples_ts", runs, "share", t->share, "limit", t->limit, "peaks", "int8_gops", k->i8 / 1e9,
+                     "bf16_gflops", k->bf16 / 1e9, "f32_gflops", k->f32 / 1e9, "read_gbs", k->read / 1e9);
 }
 
-static void print_row(const struct test *t, const struct cost *c, const struct params *p, const struct ggml_cpu_peaks *k, bool first) {
+static void print_row(const struct test *t, const struct cost *c, const struct params *p, const struct ggml_cpu_peaks *k,
+                      bool first) {
     char name[64], size[32], ts[64];
     if (strcmp(p->bench_output, "md") == 0) {
         snprintf(ts, sizeof(ts), "%.2f ± %.2f", t->mean, t->sd);
-        printf("| %-30.30s | %10s | %6.2f B | %7d | %8d | %4d | %16s | %21s | %4.0f %% | %8s |\n", t->name, console_bytes(size, (double) c->size), c->n_params / 1e9,
-               t->n_threads, t->n_ubatch, t->flash, test_name(t, name), ts, 100 * t->share, t->limit);
+        printf("| %-30.30s | %10s | %6.2f B | %7d | %8d | %4d | %16s | %21s | %4.0f %% | %8s |\n", t->name,
+               console_bytes(size, (double) c->size), c->n_params / 1e9, t->n_threads, t->n_ubatch, t->flash,
+               test_name(t, name), ts, 100 * t->share, t->limit);
     } else if (strcmp(p->bench_output, "csv") == 0) {
-        printf("\"%s\",\"%s\",%llu,%.0f,%d,%d,%d,%s,%s,%d,%d,%d,%d,%.6f,%.6f,%.4f,%s,%.2f,%.2f,%.2f,%.2f\n", t->path, t->name, (unsigned long long) c->size, c->n_params,
-               t->n_batch, t->n_ubatch, t->n_threads, ggml_type_name(t->type_k), ggml_type_name(t->type_v), t->flash, t->n_prompt, t->n_gen, t->n_depth, t->mean, t->sd,
-               t->share, t->limit, k->i8 / 1e9, k->bf16 / 1e9, k->f32 / 1e9, k->read / 1e9);
+        printf("\"%s\",\"%s\",%llu,%.0f,%d,%d,%d,%s,%s,%d,%d,%d,%d,%.6f,%.6f,%.4f,%s,%.2f,%.2f,%.2f,%.2f\n", t->path,
+               t->name, (unsigned long long) c->size, c->n_params, t->n_batch, t->n_ubatch, t->n_threads,
+               ggml_type_name(t->type_k), ggml_type_name(t->type_v), t->flash, t->n_prompt, t->n_gen, t->n_depth, t->mean,
+               t->sd, t->share, t->limit, k->i8 / 1e9, k->bf16 / 1e9, k->f32 / 1e9, k->read / 1e9);
     } else {
         json_t *j = as_json(t, c, p, k);
         const bool lines = strcmp(p->bench_output, "jsonl") == 0;
@@ -272,7 +289,8 @@ static int run_test(struct plan *b, struct session *s, const struct cost *c, con
     return 0;
 }
 
-static int run_config(struct plan *b, struct session *s, const struct cost *c, const struct params *p, const struct test *base) {
+static int run_config(struct plan *b, struct session *s, const struct cost *c, const struct params *p,
+                      const struct test *base) {
     int status = 0;
     for (int d = 0; d < b->depth.n && !status; d++) {
         for (int i = 0; i < b->prompt.n && !status; i++) {
@@ -290,7 +308,8 @@ static int run_config(struct plan *b, struct session *s, const struct cost *c, c
         if (p->bench_pg && !status) {
             struct test t = *base;
             t.n_depth = b->depth.v[d];
-            if (sscanf(p->bench_pg, "%d,%d", &t.n_prompt, &t.n_gen) != 2 || t.n_prompt < 1 || t.n_gen < 1) return console_error("-pg is '%s', but should be two numbers: N,M", p->bench_pg);
+            if (sscanf(p->bench_pg, "%d,%d", &t.n_prompt, &t.n_gen) != 2 || t.n_prompt < 1 || t.n_gen < 1)
+                return console_error("-pg is '%s', but should be two numbers: N,M", p->bench_pg);
             status = run_test(b, s, c, p, &t);
         }
     }
@@ -326,8 +345,14 @@ static int run_model(struct plan *b, const char *path, const struct params *p) {
         for (int f = 0; f < b->flash.n && !status; f++)
             for (int n = 0; n < b->batch.n && !status; n++)
                 for (int u = 0; u < b->ubatch.n && !status; u++) {
-                    const struct test base = {.path = path, .name = desc, .n_batch = b->batch.v[n], .n_ubatch = b->ubatch.v[u], .n_threads = b->threads.v[k],
-                                              .type_k = p->type_k, .type_v = p->type_v, .flash = b->flash.v[f]};
+                    const struct test base = {.path = path,
+                                              .name = desc,
+                                              .n_batch = b->batch.v[n],
+                                              .n_ubatch = b->ubatch.v[u],
+                                              .n_threads = b->threads.v[k],
+                                              .type_k = p->type_k,
+                                              .type_v = p->type_v,
+                                              .flash = b->flash.v[f]};
                     status = run_config(b, &s, &c, p, &base);
                 }
     }
@@ -341,7 +366,8 @@ static int run(struct params *p) {
     snprintf(threads, sizeof(threads), "%d", ggml_cpu_default_threads());
     const char *models = session_model_path(p);
     int status = models ? 0 : 2;
-    if (strcmp(p->bench_output, "md") != 0 && strcmp(p->bench_output, "csv") != 0 && strcmp(p->bench_output, "json") != 0 && strcmp(p->bench_output, "jsonl") != 0) {
+    if (strcmp(p->bench_output, "md") != 0 && strcmp(p->bench_output, "csv") != 0 && strcmp(p->bench_output, "json") != 0 &&
+        strcmp(p->bench_output, "jsonl") != 0) {
         console_error("--output is '%s', but should be md, csv, json or jsonl", p->bench_output);
         return 2;
     }
@@ -353,7 +379,8 @@ static int run(struct params *p) {
     if (!status) status = parse_list(&b.flash, "-fa", p->bench_fa);
     if (!status) status = parse_list(&b.threads, "-t", p->bench_t ? p->bench_t : threads);
     char *list = models ? strdup(models) : NULL;
-    for (char *save = NULL, *path = list && !status ? strtok_r(list, ",", &save) : NULL; path && !status; path = strtok_r(NULL, ",", &save))
+    for (char *save = NULL, *path = list && !status ? strtok_r(list, ",", &save) : NULL; path && !status;
+         path = strtok_r(NULL, ",", &save))
         status = run_model(&b, path, p);
     if (b.any && strcmp(p->bench_output, "json") == 0) fputs("\n]\n", stdout);
     free(list);

@@ -37,7 +37,7 @@ static int message_add(struct chat *c, const char *role, char *content) {
         c->messages = grown;
         c->room = room;
     }
-    c->messages[c->n_messages++] = (llama_chat_message) {.role = role, .content = content};
+    c->messages[c->n_messages++] = (llama_chat_message){.role = role, .content = content};
     return 0;
 }
 
@@ -65,7 +65,7 @@ static int new_tokens(struct chat *c, const char *text, size_t n, const char *co
     const size_t before = at ? (size_t) (at - text) : n, inside = at ? strlen(content) : 0;
     const size_t lens[3] = {before, inside, n - before - inside};
     const bool parse[3] = {true, false, true}, first = c->n_past == 0;
-    *out = (struct tokens) {0};
+    *out = (struct tokens){0};
     const int32_t need = llama_tokenize_parts(c->s.vocab, text, lens, parse, 3, NULL, 0, first);
     if (need == INT32_MIN) return console_library_error();
     out->data = malloc(sizeof(llama_token) * (size_t) ((need < 0 ? -need : need) + 1));
@@ -136,7 +136,8 @@ static int turn(struct chat *c, const char *line) {
     free(text);
     const int32_t n_ctx = (int32_t) llama_n_ctx(c->s.ctx);
     if (!status && c->n_past + tokens.n > n_ctx) {
-        console_note("the conversation would have %d tokens, more than the context of %d; /clear starts anew", c->n_past + tokens.n, n_ctx);
+        console_note("the conversation would have %d tokens, more than the context of %d; /clear starts anew",
+                     c->n_past + tokens.n, n_ctx);
         free((char *) c->messages[--c->n_messages].content);
         free(tokens.data);
         return 0;
@@ -149,8 +150,10 @@ static int turn(struct chat *c, const char *line) {
     if (!status) status = generate(c, &a);
     console_rearm();
     if (status == 130) status = 0;
-    if (!status) status = message_add(c, "assistant", a.text ? a.text : calloc(1, 1));
-    else free(a.text);
+    if (!status)
+        status = message_add(c, "assistant", a.text ? a.text : calloc(1, 1));
+    else
+        free(a.text);
     if (!status) {
         text = format(c, false, &c->formatted);
         status = text ? 0 : 1;

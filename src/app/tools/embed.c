@@ -21,7 +21,9 @@ static int embed(struct session *s, const struct params *p, const char *text, si
     const int32_t n_embd = llama_model_n_embd_out(s->model);
     int status = tokens_make(&t, s->vocab, text, size, true, true);
     if (!status && t.n == 0) status = console_error("a text without tokens has no embedding");
-    if (!status && (uint32_t) t.n > llama_n_ctx(s->ctx)) status = console_error("a text has %d tokens, more than the context of %u; a larger one: -c N", t.n, llama_n_ctx(s->ctx));
+    if (!status && (uint32_t) t.n > llama_n_ctx(s->ctx))
+        status =
+            console_error("a text has %d tokens, more than the context of %u; a larger one: -c N", t.n, llama_n_ctx(s->ctx));
     const float *e = NULL;
     if (!status) {
         llama_memory_t mem = llama_get_memory(s->ctx);
@@ -37,8 +39,11 @@ static int embed(struct session *s, const struct params *p, const char *text, si
         }
         const bool encoder = llama_model_has_encoder(s->model) && !llama_model_has_decoder(s->model);
         const int32_t r = encoder ? llama_encode(s->ctx, b) : llama_decode(s->ctx, b);
-        if (r != 0) status = console_library_error();
-        else e = llama_pooling_type(s->ctx) == LLAMA_POOLING_TYPE_NONE ? llama_get_embeddings_ith(s->ctx, -1) : llama_get_embeddings_seq(s->ctx, 0);
+        if (r != 0)
+            status = console_library_error();
+        else
+            e = llama_pooling_type(s->ctx) == LLAMA_POOLING_TYPE_NONE ? llama_get_embeddings_ith(s->ctx, -1)
+                                                                      : llama_get_embeddings_seq(s->ctx, 0);
         if (!status && !e) status = console_library_error();
         llama_batch_free(b);
     }

@@ -19,7 +19,8 @@ struct collect {
 static bool wanted(const struct ggml_tensor *t) {
     if (t->op != GGML_OP_MUL_MAT && t->op != GGML_OP_MUL_MAT_ID) return false;
     const struct ggml_tensor *w = t->src[0];
-    return !w->view_src && w->name[0] && w->op == GGML_OP_NONE && t->src[1]->type == GGML_TYPE_F32 && strstr(w->name, "weight");
+    return !w->view_src && w->name[0] && w->op == GGML_OP_NONE && t->src[1]->type == GGML_TYPE_F32 &&
+           strstr(w->name, "weight");
 }
 
 static const float *read_row(struct collect *c, const struct ggml_tensor *x, int64_t i1, int64_t i2, int64_t i3) {
@@ -61,7 +62,8 @@ static int add_expert_rows(struct collect *c, const struct ggml_tensor *t) {
         for (int64_t iu = 0; iu < ids->ne[0]; iu++) {
             int32_t expert;
             memcpy(&expert, c->ids + (size_t) it * ids->nb[1] + (size_t) iu * ids->nb[0], 4);
-            if (expert < 0 || expert >= n_expert) return console_error("'%s' was asked for expert %d of %d", t->src[0]->name, expert, n_expert);
+            if (expert < 0 || expert >= n_expert)
+                return console_error("'%s' was asked for expert %d of %d", t->src[0]->name, expert, n_expert);
             const float *row = read_row(c, x, iu % x->ne[1], it, 0);
             if (!row || imatrix_add(c->matrix, t->src[0]->name, row, x->ne[0], expert, n_expert)) return 1;
         }
@@ -75,7 +77,8 @@ static bool on_node(struct ggml_tensor *t, bool ask, void *data) {
     return c->status == 0;
 }
 
-static int collect(struct session *s, const struct params *p, struct collect *c, struct tokens *t, int n_ctx, const char *dataset) {
+static int collect(struct session *s, const struct params *p, struct collect *c, struct tokens *t, int n_ctx,
+                   const char *dataset) {
     int n_chunk = t->n / n_ctx, status = 0;
     if (p->n_chunks > 0 && n_chunk > p->n_chunks) n_chunk = p->n_chunks;
     if (n_chunk < 1) return console_error("the text has %d tokens; one window needs %d (a smaller one: -c N)", t->n, n_ctx);

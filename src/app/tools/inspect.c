@@ -21,8 +21,10 @@ static json_t *json_text(const char *s) {
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char) s[i];
-        if (c < 0x80) wide[k++] = (char) c;
-        else wide[k++] = (char) (0xc0 | c >> 6), wide[k++] = (char) (0x80 | (c & 0x3f));
+        if (c < 0x80)
+            wide[k++] = (char) c;
+        else
+            wide[k++] = (char) (0xc0 | c >> 6), wide[k++] = (char) (0x80 | (c & 0x3f));
     }
     j = json_stringn(wide, k);
     free(wide);
@@ -30,7 +32,18 @@ static json_t *json_text(const char *s) {
 }
 
 static json_t *scalar(enum gguf_type type, const void *at) {
-    union { uint8_t u8; int8_t i8; uint16_t u16; int16_t i16; uint32_t u32; int32_t i32; float f32; uint64_t u64; int64_t i64; double f64; } v;
+    union {
+        uint8_t u8;
+        int8_t i8;
+        uint16_t u16;
+        int16_t i16;
+        uint32_t u32;
+        int32_t i32;
+        float f32;
+        uint64_t u64;
+        int64_t i64;
+        double f64;
+    } v;
     static const size_t size[GGUF_TYPE_COUNT] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
     memcpy(&v, at, size[type]);
     double x;
@@ -63,8 +76,9 @@ static json_t *array(const struct gguf_context *g, int64_t id, size_t most) {
     const enum gguf_type type = gguf_get_arr_type(g, id);
     const size_t n = gguf_get_arr_n(g, id);
     for (size_t i = 0; i < n && i < most; i++)
-        json_array_append_new(list, type == GGUF_TYPE_STRING ? json_text(gguf_get_arr_str(g, id, i))
-                                                             : scalar(type, (const char *) gguf_get_arr_data(g, id) + i * element_size(type)));
+        json_array_append_new(list, type == GGUF_TYPE_STRING
+                                        ? json_text(gguf_get_arr_str(g, id, i))
+                                        : scalar(type, (const char *) gguf_get_arr_data(g, id) + i * element_size(type)));
     return list;
 }
 
@@ -119,13 +133,15 @@ static void print_json(const struct gguf_context *g, const struct sums *sums) {
     for (int64_t i = 0; i < gguf_get_n_tensors(g); i++) {
         const int64_t *ne = gguf_get_tensor_ne(g, i);
         json_t *t = json_pack("{s:o, s:s, s:[I,I,I,I], s:I, s:I}", "name", json_text(gguf_get_tensor_name(g, i)), "type",
-                              ggml_type_name(gguf_get_tensor_type(g, i)), "shape", (json_int_t) ne[0], (json_int_t) ne[1], (json_int_t) ne[2],
-                              (json_int_t) ne[3], "offset", (json_int_t) gguf_get_tensor_offset(g, i), "bytes", (json_int_t) gguf_get_tensor_size(g, i));
+                              ggml_type_name(gguf_get_tensor_type(g, i)), "shape", (json_int_t) ne[0], (json_int_t) ne[1],
+                              (json_int_t) ne[2], (json_int_t) ne[3], "offset", (json_int_t) gguf_get_tensor_offset(g, i),
+                              "bytes", (json_int_t) gguf_get_tensor_size(g, i));
         if (sums) json_object_set_new(t, "crc32", json_sprintf("%08x", sums->tensor[i]));
         json_array_append_new(tensors, t);
     }
-    json_t *root = json_pack("{s:i, s:I, s:I, s:o, s:o, s:o}", "version", (int) gguf_get_version(g), "alignment", (json_int_t) gguf_get_alignment(g),
-                             "data_offset", (json_int_t) gguf_get_data_offset(g), "metadata", keys, "metadata_types", types, "tensors", tensors);
+    json_t *root = json_pack("{s:i, s:I, s:I, s:o, s:o, s:o}", "version", (int) gguf_get_version(g), "alignment",
+                             (json_int_t) gguf_get_alignment(g), "data_offset", (json_int_t) gguf_get_data_offset(g),
+                             "metadata", keys, "metadata_types", types, "tensors", tensors);
     if (sums) json_object_set_new(root, "crc32", json_sprintf("%08x", sums->all));
     json_dumpf(root, stdout, JSON_INDENT(1));
     fputc('\n', stdout);
@@ -150,8 +166,10 @@ static void print_key(const struct gguf_context *g, int64_t id) {
     fputs(text ? text : "?", stdout);
     free(text);
     json_decref(v);
-    if (type == GGUF_TYPE_ARRAY) printf(" (%zu x %s)\n", gguf_get_arr_n(g, id), gguf_type_name(gguf_get_arr_type(g, id)));
-    else printf(" (%s)\n", gguf_type_name(type));
+    if (type == GGUF_TYPE_ARRAY)
+        printf(" (%zu x %s)\n", gguf_get_arr_n(g, id), gguf_type_name(gguf_get_arr_type(g, id)));
+    else
+        printf(" (%s)\n", gguf_type_name(type));
 }
 
 static void print_tensors(const struct gguf_context *g, const struct sums *sums) {
@@ -161,7 +179,8 @@ static void print_tensors(const struct gguf_context *g, const struct sums *sums)
         const char *name = gguf_get_tensor_name(g, i);
         char shape[96];
         snprintf(shape, sizeof(shape), "{%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "}", ne[0], ne[1], ne[2], ne[3]);
-        printf("%5" PRId64 "  %-8s %-28s %12zu  ", i, ggml_type_name(gguf_get_tensor_type(g, i)), shape, gguf_get_tensor_size(g, i));
+        printf("%5" PRId64 "  %-8s %-28s %12zu  ", i, ggml_type_name(gguf_get_tensor_type(g, i)), shape,
+               gguf_get_tensor_size(g, i));
         if (sums) printf("%08x  ", sums->tensor[i]);
         console_escaped(stdout, name, strlen(name));
         fputc('\n', stdout);
@@ -170,7 +189,8 @@ static void print_tensors(const struct gguf_context *g, const struct sums *sums)
         by_type[gguf_get_tensor_type(g, i)] += gguf_get_tensor_size(g, i);
     }
     char b[32];
-    printf("\n%" PRId64 " tensors, %.3f million elements, %s", gguf_get_n_tensors(g), (double) params / 1e6, console_bytes(b, (double) total));
+    printf("\n%" PRId64 " tensors, %.3f million elements, %s", gguf_get_n_tensors(g), (double) params / 1e6,
+           console_bytes(b, (double) total));
     for (int t = 0; t < GGML_TYPE_COUNT; t++)
         if (by_type[t]) printf(", %s %s", ggml_type_name((enum ggml_type) t), console_bytes(b, (double) by_type[t]));
     fputc('\n', stdout);
@@ -183,14 +203,15 @@ static int run(struct params *p) {
         console_error("`lamina inspect` needs a file");
         return 2;
     }
-    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params) {.no_alloc = true});
+    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true});
     if (!g) return console_library_error();
     struct sums sums = {0};
     int status = p->checksum ? checksums(g, path, &sums) : 0;
-    if (!status && p->json) print_json(g, p->checksum ? &sums : NULL);
+    if (!status && p->json)
+        print_json(g, p->checksum ? &sums : NULL);
     else if (!status) {
-        printf("%s: GGUF version %u, %" PRId64 " keys, data from byte %zu, alignment %zu\n\n", path, gguf_get_version(g), gguf_get_n_kv(g),
-               gguf_get_data_offset(g), gguf_get_alignment(g));
+        printf("%s: GGUF version %u, %" PRId64 " keys, data from byte %zu, alignment %zu\n\n", path, gguf_get_version(g),
+               gguf_get_n_kv(g), gguf_get_data_offset(g), gguf_get_alignment(g));
         for (int64_t i = 0; i < gguf_get_n_kv(g); i++) print_key(g, i);
         fputc('\n', stdout);
         print_tensors(g, p->checksum ? &sums : NULL);

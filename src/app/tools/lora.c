@@ -26,10 +26,11 @@ static int adapter_open(struct adapter *a, const char *text) {
         *colon = '\0';
     }
     a->src.path = path;
-    a->src.gguf = gguf_init_from_file(path, (struct gguf_init_params) {.no_alloc = false, .ctx = &a->data});
+    a->src.gguf = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = false, .ctx = &a->data});
     if (!a->src.gguf) return console_library_error();
     const int64_t id = gguf_find_key(a->src.gguf, "adapter.lora.alpha");
-    if (id < 0 || gguf_get_kv_type(a->src.gguf, id) != GGUF_TYPE_FLOAT32) return console_error("%s is no LoRA adapter: it has no adapter.lora.alpha", path);
+    if (id < 0 || gguf_get_kv_type(a->src.gguf, id) != GGUF_TYPE_FLOAT32)
+        return console_error("%s is no LoRA adapter: it has no adapter.lora.alpha", path);
     a->alpha = gguf_get_val_f32(a->src.gguf, id);
     return 0;
 }
@@ -41,16 +42,21 @@ static struct ggml_tensor *part(const struct adapter *a, const char *weight, con
 }
 
 // w [n] += scale * B A, all of it in F32.
-static int add_delta(const struct adapter *a, const struct ggml_tensor *t, struct ggml_tensor *la, struct ggml_tensor *lb, float *w, int n_threads) {
+static int add_delta(const struct adapter *a, const struct ggml_tensor *t, struct ggml_tensor *la, struct ggml_tensor *lb,
+                     float *w, int n_threads) {
     const int64_t rank = la->ne[1];
-    if (la->ne[0] != t->ne[0] || lb->ne[1] != t->ne[1] || lb->ne[0] != rank || la->ne[2] != t->ne[2] || lb->ne[2] != t->ne[2])
-        return console_error("the adapter's parts for '%s' do not fit: {%d, %d} and {%d, %d} for a weight of {%d, %d}", t->name, (int) la->ne[0], (int) rank,
-                             (int) lb->ne[0], (int) lb->ne[1], (int) t->ne[0], (int) t->ne[1]);
+    if (la->ne[0] != t->ne[0] || lb->ne[1] != t->ne[1] || lb->ne[0] != rank || la->ne[2] != t->ne[2] ||
+        lb->ne[2] != t->ne[2])
+        return console_error("the adapter's parts for '%s' do not fit: {%d, %d} and {%d, %d} for a weight of {%d, %d}",
+                             t->name, (int) la->ne[0], (int) rank, (int) lb->ne[0], (int) lb->ne[1], (int) t->ne[0],
+                             (int) t->ne[1]);
     const size_t n = (size_t) ggml_nelements(t);
-    struct ggml_context *ctx = ggml_init((struct ggml_init_params) {.mem_size = 12 * n + 16 * (size_t) (ggml_nelements(la) + ggml_nelements(lb)) + (64 << 20)});
+    struct ggml_context *ctx = ggml_init((struct ggml_init_params){
+        .mem_size = 12 * n + 16 * (size_t) (ggml_nelements(la) + ggml_nelements(lb)) + (64 << 20)});
     if (!ctx) return console_library_error();
     struct ggml_tensor *at = ggml_cont(ctx, ggml_transpose(ctx, ggml_cast(ctx, la, GGML_TYPE_F32)));
-    struct ggml_tensor *delta = ggml_scale(ctx, ggml_mul_mat(ctx, at, ggml_cast(ctx, lb, GGML_TYPE_F32)), a->scale * a->alpha / (float) rank);
+    struct ggml_tensor *delta =
+        ggml_scale(ctx, ggml_mul_mat(ctx, at, ggml_cast(ctx, lb, GGML_TYPE_F32)), a->scale * a->alpha / (float) rank);
     struct ggml_cgraph *graph = ggml_new_graph(ctx);
     ggml_build_forward_expand(graph, delta);
     int status = ggml_graph_compute_with_ctx(ctx, graph, n_threads) == GGML_STATUS_SUCCESS ? 0 : console_library_error();
@@ -59,7 +65,8 @@ static int add_delta(const struct adapter *a, const struct ggml_tensor *t, struc
     return status;
 }
 
-static int merge_tensor(struct shard *out, const struct source *base, const struct adapter *a, int64_t i, const struct ggml_tensor *t, int n_threads) {
+static int merge_tensor(struct shard *out, const struct source *base, const struct adapter *a, int64_t i,
+                        const struct ggml_tensor *t, int n_threads) {
     struct ggml_tensor *la = part(a, t->name, ".lora_a"), *lb = part(a, t->name, ".lora_b");
     if (!la || !lb) return shard_copy(out, base, i, gguf_get_alignment(base->gguf));
     const size_t bytes = ggml_nbytes(t), n = (size_t) ggml_nelements(t), align = gguf_get_alignment(base->gguf);
@@ -67,14 +74,19 @@ static int merge_tensor(struct shard *out, const struct source *base, const stru
     char *raw = malloc(bytes);
     float *w = malloc(n * sizeof(float));
     int status = raw && w ? 0 : console_error("no memory for '%s' (%zu values)", t->name, n);
-    if (!status && (fseeko(base->file, (off_t) (gguf_get_data_offset(base->gguf) + gguf_get_tensor_offset(base->gguf, i)), SEEK_SET) || fread(raw, 1, bytes, base->file) != bytes))
+    if (!status &&
+        (fseeko(base->file, (off_t) (gguf_get_data_offset(base->gguf) + gguf_get_tensor_offset(base->gguf, i)), SEEK_SET) ||
+         fread(raw, 1, bytes, base->file) != bytes))
         status = console_error("%s ends inside the tensor '%s'", base->path, t->name);
     if (!status) {
-        if (t->type == GGML_TYPE_F32) memcpy(w, raw, bytes);
-        else traits->to_float(raw, w, (int64_t) n);
+        if (t->type == GGML_TYPE_F32)
+            memcpy(w, raw, bytes);
+        else
+            traits->to_float(raw, w, (int64_t) n);
         status = add_delta(a, t, la, lb, w, n_threads);
     }
-    if (!status && ggml_quantize_chunk(t->type, w, raw, 0, (int64_t) n / t->ne[0], t->ne[0], NULL) != bytes) status = console_library_error();
+    if (!status && ggml_quantize_chunk(t->type, w, raw, 0, (int64_t) n / t->ne[0], t->ne[0], NULL) != bytes)
+        status = console_library_error();
     if (!status && fwrite(raw, 1, bytes, out->file) != bytes) status = console_error("writing %s failed", out->tmp);
     for (size_t pad = (align - bytes % align) % align; pad && !status; pad--) fputc(0, out->file);
     free(raw);
@@ -83,12 +95,14 @@ static int merge_tensor(struct shard *out, const struct source *base, const stru
 }
 
 static int check_all_used(const struct source *base, const struct adapter *a) {
-    for (const struct ggml_tensor *t = ggml_get_first_tensor(a->data); t; t = ggml_get_next_tensor(a->data, (struct ggml_tensor *) (uintptr_t) t)) {
+    for (const struct ggml_tensor *t = ggml_get_first_tensor(a->data); t;
+         t = ggml_get_next_tensor(a->data, (struct ggml_tensor *) (uintptr_t) t)) {
         char name[GGML_MAX_NAME];
         const char *end = strstr(t->name, ".lora_");
         if (!end) continue;
         snprintf(name, sizeof(name), "%.*s", (int) (end - t->name), t->name);
-        if (gguf_find_tensor(base->gguf, name) < 0) return console_error("the adapter changes '%s', which the model does not have", name);
+        if (gguf_find_tensor(base->gguf, name) < 0)
+            return console_error("the adapter changes '%s', which the model does not have", name);
     }
     return 0;
 }
@@ -106,11 +120,13 @@ static int run(struct params *p) {
     const int64_t n = status ? 0 : gguf_get_n_tensors(base.gguf);
     if (!status) {
         gguf_set_kv(meta, base.gguf);
-        for (int64_t i = 0; i < n; i++) gguf_add_tensor(meta, ggml_get_tensor(base.tensors, gguf_get_tensor_name(base.gguf, i)));
+        for (int64_t i = 0; i < n; i++)
+            gguf_add_tensor(meta, ggml_get_tensor(base.tensors, gguf_get_tensor_name(base.gguf, i)));
         status = shard_begin(&out, p->args[2], meta);
     }
     for (int64_t i = 0; i < n && !status; i++) {
-        status = merge_tensor(&out, &base, &a, i, ggml_get_tensor(base.tensors, gguf_get_tensor_name(base.gguf, i)), n_threads);
+        status =
+            merge_tensor(&out, &base, &a, i, ggml_get_tensor(base.tensors, gguf_get_tensor_name(base.gguf, i)), n_threads);
         console_progress("merging", (float) (i + 1) / (float) n);
     }
     console_progress_end();

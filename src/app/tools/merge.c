@@ -22,8 +22,9 @@ static int open_parts(struct source *parts, char (*paths)[4096], int count, cons
         const int status = source_open(&parts[i], paths[i]);
         if (status) return status;
         if (key_u16(parts[i].gguf, "split.no", -1) != i || key_u16(parts[i].gguf, "split.count", -1) != count)
-            return console_error("%s says it is part %d of %d, but should be part %d of %d", paths[i], key_u16(parts[i].gguf, "split.no", -1) + 1,
-                                 key_u16(parts[i].gguf, "split.count", -1), i + 1, count);
+            return console_error("%s says it is part %d of %d, but should be part %d of %d", paths[i],
+                                 key_u16(parts[i].gguf, "split.no", -1) + 1, key_u16(parts[i].gguf, "split.count", -1),
+                                 i + 1, count);
     }
     return 0;
 }
@@ -58,13 +59,14 @@ static int run(struct params *p) {
     int status = source_open(&first, p->args[0]);
     const int count = status ? 0 : key_u16(first.gguf, "split.count", 0);
     if (!status && count < 2) status = console_error("%s is not a part of a split model", p->args[0]);
-    if (!status && key_u16(first.gguf, "split.no", 0) != 0) status = console_error("%s is part %d; name the first one", p->args[0], key_u16(first.gguf, "split.no", 0) + 1);
+    if (!status && key_u16(first.gguf, "split.no", 0) != 0)
+        status = console_error("%s is part %d; name the first one", p->args[0], key_u16(first.gguf, "split.no", 0) + 1);
     struct source *parts = count ? calloc((size_t) count, sizeof(*parts)) : NULL;
     char(*paths)[4096] = count ? calloc((size_t) count, sizeof(*paths)) : NULL;
     if (!status && (!parts || !paths)) status = console_error("no memory for %d parts", count);
     if (!status) {
         parts[0] = first;
-        first = (struct source) {0};
+        first = (struct source){0};
         status = open_parts(parts, paths, count, p->args[0]);
     }
     if (!status) status = merge(parts, count, p->args[1]);

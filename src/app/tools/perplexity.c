@@ -22,9 +22,9 @@ struct header {
 };
 
 struct score {
-    double nll, nll2;       // sum of -log p(token) and of its square
-    double kl, kl2, kl_max; // of KL(base || model)
-    double same_top;        // how often both put the same token first
+    double nll, nll2;        // sum of -log p(token) and of its square
+    double kl, kl2, kl_max;  // of KL(base || model)
+    double same_top;         // how often both put the same token first
     int64_t n;
 };
 
@@ -42,7 +42,7 @@ struct job {
     const float *logits;      // of the scored positions of a chunk
     const llama_token *next;  // the token that follows each
     int n;
-    struct score *each;       // one per position
+    struct score *each;  // one per position
 };
 
 static double log_sum(const float *x, int n, double *max_out, int *argmax) {
@@ -64,7 +64,7 @@ static void score_one(const struct job *j, int i) {
     double max;
     int top, base_top = 0;
     const double z = log_sum(x, e->n_vocab, &max, &top);
-    *r = (struct score) {.n = 1, .nll = z - (double) x[j->next[i]]};
+    *r = (struct score){.n = 1, .nll = z - (double) x[j->next[i]]};
     r->nll2 = r->nll * r->nll;
     if (e->base) {
         float best = -INFINITY;
@@ -88,7 +88,8 @@ static void score_part(int ith, int nth, void *data) {
 
 static int move_rows(struct eval *e, int n) {
     const size_t size = (size_t) n * (size_t) e->n_vocab;
-    if (e->base && fread(e->rows, sizeof(*e->rows), size, e->base) != size) return console_error("%s ends early", e->p->logits_base);
+    if (e->base && fread(e->rows, sizeof(*e->rows), size, e->base) != size)
+        return console_error("%s ends early", e->p->logits_base);
     return 0;
 }
 
@@ -146,15 +147,19 @@ static double spread(double sum, double sum2, int64_t n) {
 static void report(const struct eval *e, const struct score *t) {
     const double mean = t->nll / (double) t->n, ppl = exp(mean), err = ppl * spread(t->nll, t->nll2, t->n);
     if (e->p->json) {
-        printf("{\"perplexity\": %.6f, \"uncertainty\": %.6f, \"tokens\": %lld, \"chunks\": %d", ppl, err, (long long) t->n, e->n_chunk);
-        if (e->base) printf(", \"kl_mean\": %.8f, \"kl_uncertainty\": %.8f, \"kl_max\": %.8f, \"same_top\": %.6f", t->kl / (double) t->n,
-                            spread(t->kl, t->kl2, t->n), t->kl_max, t->same_top / (double) t->n);
+        printf("{\"perplexity\": %.6f, \"uncertainty\": %.6f, \"tokens\": %lld, \"chunks\": %d", ppl, err, (long long) t->n,
+               e->n_chunk);
+        if (e->base)
+            printf(", \"kl_mean\": %.8f, \"kl_uncertainty\": %.8f, \"kl_max\": %.8f, \"same_top\": %.6f",
+                   t->kl / (double) t->n, spread(t->kl, t->kl2, t->n), t->kl_max, t->same_top / (double) t->n);
         fputs("}\n", stdout);
         return;
     }
-    printf("perplexity %.4f +/- %.4f over %lld tokens in %d chunks of %d\n", ppl, err, (long long) t->n, e->n_chunk, e->n_ctx);
-    if (e->base) printf("KL divergence from the base %.6f +/- %.6f, largest %.6f; same first token %.2f %%\n", t->kl / (double) t->n,
-                        spread(t->kl, t->kl2, t->n), t->kl_max, 100 * t->same_top / (double) t->n);
+    printf("perplexity %.4f +/- %.4f over %lld tokens in %d chunks of %d\n", ppl, err, (long long) t->n, e->n_chunk,
+           e->n_ctx);
+    if (e->base)
+        printf("KL divergence from the base %.6f +/- %.6f, largest %.6f; same first token %.2f %%\n", t->kl / (double) t->n,
+               spread(t->kl, t->kl2, t->n), t->kl_max, 100 * t->same_top / (double) t->n);
 }
 
 static int eval_all(struct eval *e) {
@@ -177,15 +182,19 @@ static int open_base(struct eval *e) {
     struct header h;
     e->base = fopen(e->p->logits_base, "rb");
     if (!e->base) return console_error("cannot open %s: %s", e->p->logits_base, strerror(errno));
-    if (fread(&h, sizeof(h), 1, e->base) != 1 || memcmp(h.magic, MAGIC, 8) != 0 || h.n_ctx < 4 || h.n_ctx > 1u << 24 || h.n_chunk > 1u << 24)
+    if (fread(&h, sizeof(h), 1, e->base) != 1 || memcmp(h.magic, MAGIC, 8) != 0 || h.n_ctx < 4 || h.n_ctx > 1u << 24 ||
+        h.n_chunk > 1u << 24)
         return console_error("%s holds no saved logits of `lamina perplexity --save-all-logits`", e->p->logits_base);
     if ((int32_t) h.n_vocab != llama_vocab_n_tokens(e->s.vocab))
-        return console_error("%s was made with %u tokens in the vocabulary, this model has %d", e->p->logits_base, h.n_vocab, llama_vocab_n_tokens(e->s.vocab));
+        return console_error("%s was made with %u tokens in the vocabulary, this model has %d", e->p->logits_base, h.n_vocab,
+                             llama_vocab_n_tokens(e->s.vocab));
     const size_t n = (size_t) h.n_ctx * h.n_chunk;
     e->tokens.data = malloc(n * sizeof(llama_token));
-    if (!e->tokens.data || fread(e->tokens.data, sizeof(llama_token), n, e->base) != n) return console_error("%s ends early", e->p->logits_base);
+    if (!e->tokens.data || fread(e->tokens.data, sizeof(llama_token), n, e->base) != n)
+        return console_error("%s ends early", e->p->logits_base);
     for (size_t i = 0; i < n; i++)
-        if (e->tokens.data[i] < 0 || e->tokens.data[i] >= (int32_t) h.n_vocab) return console_error("%s holds the token %d, out of range", e->p->logits_base, e->tokens.data[i]);
+        if (e->tokens.data[i] < 0 || e->tokens.data[i] >= (int32_t) h.n_vocab)
+            return console_error("%s holds the token %d, out of range", e->p->logits_base, e->tokens.data[i]);
     e->n_ctx = (int32_t) h.n_ctx;
     e->n_chunk = (int32_t) h.n_chunk;
     return 0;
@@ -211,7 +220,8 @@ static int take_text(struct eval *e) {
     e->n_chunk = e->tokens.n / e->n_ctx;
     if (e->p->n_chunks > 0 && e->n_chunk > e->p->n_chunks) e->n_chunk = e->p->n_chunks;
     if (e->n_ctx < 4 || e->n_chunk < 1)
-        return console_error("the text has %d tokens; one window needs %d (at least 4; a smaller one: -c N)", e->tokens.n, e->n_ctx);
+        return console_error("the text has %d tokens; one window needs %d (at least 4; a smaller one: -c N)", e->tokens.n,
+                             e->n_ctx);
     return 0;
 }
 
@@ -233,7 +243,8 @@ static int run(struct params *p) {
     }
     if (!status) status = eval_all(&e);
     if (e.save && fclose(e.save) != 0 && !status) status = console_error("writing %s failed: %s", tmp, strerror(errno));
-    if (e.save && !status && rename(tmp, p->logits_file) != 0) status = console_error("cannot rename %s: %s", tmp, strerror(errno));
+    if (e.save && !status && rename(tmp, p->logits_file) != 0)
+        status = console_error("cannot rename %s: %s", tmp, strerror(errno));
     if (tmp[0] && status) unlink(tmp);
     if (e.base) fclose(e.base);
     free(e.rows);

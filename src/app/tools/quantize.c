@@ -16,19 +16,26 @@ static const struct mixture {
     const char *name;
     enum llama_ftype ftype;
 } mixtures[] = {
-    {"F32", LLAMA_FTYPE_ALL_F32}, {"F16", LLAMA_FTYPE_MOSTLY_F16}, {"BF16", LLAMA_FTYPE_MOSTLY_BF16},
-    {"Q4_0", LLAMA_FTYPE_MOSTLY_Q4_0}, {"Q4_1", LLAMA_FTYPE_MOSTLY_Q4_1}, {"Q5_0", LLAMA_FTYPE_MOSTLY_Q5_0},
-    {"Q5_1", LLAMA_FTYPE_MOSTLY_Q5_1}, {"Q8_0", LLAMA_FTYPE_MOSTLY_Q8_0}, {"Q2_K", LLAMA_FTYPE_MOSTLY_Q2_K},
-    {"Q2_K_S", LLAMA_FTYPE_MOSTLY_Q2_K_S}, {"Q3_K", LLAMA_FTYPE_MOSTLY_Q3_K_M}, {"Q3_K_S", LLAMA_FTYPE_MOSTLY_Q3_K_S},
-    {"Q3_K_M", LLAMA_FTYPE_MOSTLY_Q3_K_M}, {"Q3_K_L", LLAMA_FTYPE_MOSTLY_Q3_K_L}, {"Q4_K", LLAMA_FTYPE_MOSTLY_Q4_K_M},
-    {"Q4_K_S", LLAMA_FTYPE_MOSTLY_Q4_K_S}, {"Q4_K_M", LLAMA_FTYPE_MOSTLY_Q4_K_M}, {"Q5_K", LLAMA_FTYPE_MOSTLY_Q5_K_M},
-    {"Q5_K_S", LLAMA_FTYPE_MOSTLY_Q5_K_S}, {"Q5_K_M", LLAMA_FTYPE_MOSTLY_Q5_K_M}, {"Q6_K", LLAMA_FTYPE_MOSTLY_Q6_K},
-    {"IQ1_S", LLAMA_FTYPE_MOSTLY_IQ1_S}, {"IQ1_M", LLAMA_FTYPE_MOSTLY_IQ1_M}, {"IQ2_XXS", LLAMA_FTYPE_MOSTLY_IQ2_XXS},
-    {"IQ2_XS", LLAMA_FTYPE_MOSTLY_IQ2_XS}, {"IQ2_S", LLAMA_FTYPE_MOSTLY_IQ2_S}, {"IQ2_M", LLAMA_FTYPE_MOSTLY_IQ2_M},
-    {"IQ3_XXS", LLAMA_FTYPE_MOSTLY_IQ3_XXS}, {"IQ3_XS", LLAMA_FTYPE_MOSTLY_IQ3_XS}, {"IQ3_S", LLAMA_FTYPE_MOSTLY_IQ3_S},
-    {"IQ3_M", LLAMA_FTYPE_MOSTLY_IQ3_M}, {"IQ4_NL", LLAMA_FTYPE_MOSTLY_IQ4_NL}, {"IQ4_XS", LLAMA_FTYPE_MOSTLY_IQ4_XS},
-    {"TQ1_0", LLAMA_FTYPE_MOSTLY_TQ1_0}, {"TQ2_0", LLAMA_FTYPE_MOSTLY_TQ2_0}, {"MXFP4_MOE", LLAMA_FTYPE_MOSTLY_MXFP4_MOE},
-    {"NVFP4", LLAMA_FTYPE_MOSTLY_NVFP4}, {"Q1_0", LLAMA_FTYPE_MOSTLY_Q1_0}, {"Q2_0", LLAMA_FTYPE_MOSTLY_Q2_0},
+    {"F32", LLAMA_FTYPE_ALL_F32},          {"F16", LLAMA_FTYPE_MOSTLY_F16},
+    {"BF16", LLAMA_FTYPE_MOSTLY_BF16},     {"Q4_0", LLAMA_FTYPE_MOSTLY_Q4_0},
+    {"Q4_1", LLAMA_FTYPE_MOSTLY_Q4_1},     {"Q5_0", LLAMA_FTYPE_MOSTLY_Q5_0},
+    {"Q5_1", LLAMA_FTYPE_MOSTLY_Q5_1},     {"Q8_0", LLAMA_FTYPE_MOSTLY_Q8_0},
+    {"Q2_K", LLAMA_FTYPE_MOSTLY_Q2_K},     {"Q2_K_S", LLAMA_FTYPE_MOSTLY_Q2_K_S},
+    {"Q3_K", LLAMA_FTYPE_MOSTLY_Q3_K_M},   {"Q3_K_S", LLAMA_FTYPE_MOSTLY_Q3_K_S},
+    {"Q3_K_M", LLAMA_FTYPE_MOSTLY_Q3_K_M}, {"Q3_K_L", LLAMA_FTYPE_MOSTLY_Q3_K_L},
+    {"Q4_K", LLAMA_FTYPE_MOSTLY_Q4_K_M},   {"Q4_K_S", LLAMA_FTYPE_MOSTLY_Q4_K_S},
+    {"Q4_K_M", LLAMA_FTYPE_MOSTLY_Q4_K_M}, {"Q5_K", LLAMA_FTYPE_MOSTLY_Q5_K_M},
+    {"Q5_K_S", LLAMA_FTYPE_MOSTLY_Q5_K_S}, {"Q5_K_M", LLAMA_FTYPE_MOSTLY_Q5_K_M},
+    {"Q6_K", LLAMA_FTYPE_MOSTLY_Q6_K},     {"IQ1_S", LLAMA_FTYPE_MOSTLY_IQ1_S},
+    {"IQ1_M", LLAMA_FTYPE_MOSTLY_IQ1_M},   {"IQ2_XXS", LLAMA_FTYPE_MOSTLY_IQ2_XXS},
+    {"IQ2_XS", LLAMA_FTYPE_MOSTLY_IQ2_XS}, {"IQ2_S", LLAMA_FTYPE_MOSTLY_IQ2_S},
+    {"IQ2_M", LLAMA_FTYPE_MOSTLY_IQ2_M},   {"IQ3_XXS", LLAMA_FTYPE_MOSTLY_IQ3_XXS},
+    {"IQ3_XS", LLAMA_FTYPE_MOSTLY_IQ3_XS}, {"IQ3_S", LLAMA_FTYPE_MOSTLY_IQ3_S},
+    {"IQ3_M", LLAMA_FTYPE_MOSTLY_IQ3_M},   {"IQ4_NL", LLAMA_FTYPE_MOSTLY_IQ4_NL},
+    {"IQ4_XS", LLAMA_FTYPE_MOSTLY_IQ4_XS}, {"TQ1_0", LLAMA_FTYPE_MOSTLY_TQ1_0},
+    {"TQ2_0", LLAMA_FTYPE_MOSTLY_TQ2_0},   {"MXFP4_MOE", LLAMA_FTYPE_MOSTLY_MXFP4_MOE},
+    {"NVFP4", LLAMA_FTYPE_MOSTLY_NVFP4},   {"Q1_0", LLAMA_FTYPE_MOSTLY_Q1_0},
+    {"Q2_0", LLAMA_FTYPE_MOSTLY_Q2_0},
 };
 static const int n_mixtures = (int) (sizeof(mixtures) / sizeof(mixtures[0]));
 
@@ -97,7 +104,8 @@ static bool on_progress(float done, void *unused) {
 static int run(struct params *p) {
     // As in the field: MODEL [OUTPUT] MIXTURE [THREADS].
     char made[4096];
-    const char *input = p->args[0], *output = p->n_args >= 3 ? p->args[1] : NULL, *mixture = p->n_args >= 3 ? p->args[2] : p->args[1];
+    const char *input = p->args[0], *output = p->n_args >= 3 ? p->args[1] : NULL,
+               *mixture = p->n_args >= 3 ? p->args[2] : p->args[1];
     struct llama_model_quantize_params q = llama_model_quantize_default_params();
     struct llama_model_tensor_override types[65] = {{0}};
     struct text list = {0};
@@ -120,8 +128,10 @@ static int run(struct params *p) {
     struct imatrix *im = NULL;
     if (!status && p->imatrix) {
         im = imatrix_load(p->imatrix);
-        if (im) q.imatrix = imatrix_data(im);
-        else status = 1;
+        if (im)
+            q.imatrix = imatrix_data(im);
+        else
+            status = 1;
     }
     if (!status) {
         q.nthread = p->n_args >= 4 ? atoi(p->args[3]) : p->n_threads > 0 ? p->n_threads : ggml_cpu_default_threads();
@@ -134,9 +144,13 @@ static int run(struct params *p) {
         const int64_t start = llama_time_us();
         struct llama_quantize_report r;
         char in[32], out[32];
-        if (llama_model_quantize_report(input, output, &q, on_progress, NULL, &r) != 0) status = console_interrupted() ? 130 : console_library_error();
-        else if (p->dry_run) printf("%u tensors, %llu bytes\n", r.n_tensors, (unsigned long long) r.bytes_out);
-        else console_note("%s: %s -> %s in %.1f s", output, console_bytes(in, (double) r.bytes_in), console_bytes(out, (double) r.bytes_out), (double) (llama_time_us() - start) / 1e6);
+        if (llama_model_quantize_report(input, output, &q, on_progress, NULL, &r) != 0)
+            status = console_interrupted() ? 130 : console_library_error();
+        else if (p->dry_run)
+            printf("%u tensors, %llu bytes\n", r.n_tensors, (unsigned long long) r.bytes_out);
+        else
+            console_note("%s: %s -> %s in %.1f s", output, console_bytes(in, (double) r.bytes_in),
+                         console_bytes(out, (double) r.bytes_out), (double) (llama_time_us() - start) / 1e6);
         console_progress_end();
     }
     imatrix_free(im);

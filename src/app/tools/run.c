@@ -14,8 +14,9 @@ static double per_second(int n, int64_t us) { return us > 0 ? (double) n * 1e6 /
 
 static void report(const struct timing *t, const struct llama_sampler *chain) {
     (void) chain;
-    console_note("\nload %.0f ms | prompt %d tokens, %.1f tokens/s | generated %d tokens, %.1f tokens/s", (double) t->load_us / 1e3, t->n_prompt,
-                 per_second(t->n_prompt, t->prompt_us), t->n_gen, per_second(t->n_gen, t->gen_us));
+    console_note("\nload %.0f ms | prompt %d tokens, %.1f tokens/s | generated %d tokens, %.1f tokens/s",
+                 (double) t->load_us / 1e3, t->n_prompt, per_second(t->n_prompt, t->prompt_us), t->n_gen,
+                 per_second(t->n_gen, t->gen_us));
 }
 
 // Generates until the model ends, n_predict tokens are there or the context is full. Exit status.

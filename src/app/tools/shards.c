@@ -8,7 +8,7 @@
 
 int source_open(struct source *s, const char *path) {
     s->path = path;
-    s->gguf = gguf_init_from_file(path, (struct gguf_init_params) {.no_alloc = true, .ctx = &s->tensors});
+    s->gguf = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true, .ctx = &s->tensors});
     if (!s->gguf) return console_library_error();
     s->file = fopen(path, "rb");
     return s->file ? 0 : console_error("cannot open %s: %s", path, strerror(errno));
@@ -18,7 +18,7 @@ void source_close(struct source *s) {
     if (s->file) fclose(s->file);
     if (s->gguf) gguf_free(s->gguf);
     if (s->tensors) ggml_free(s->tensors);
-    *s = (struct source) {0};
+    *s = (struct source){0};
 }
 
 int shard_begin(struct shard *w, const char *path, const struct gguf_context *out) {
@@ -34,11 +34,13 @@ int shard_copy(struct shard *w, const struct source *from, int64_t i_tensor, siz
     static char piece[1 << 20];
     const size_t size = gguf_get_tensor_size(from->gguf, i_tensor);
     size_t left = size;
-    if (fseeko(from->file, (off_t) (gguf_get_data_offset(from->gguf) + gguf_get_tensor_offset(from->gguf, i_tensor)), SEEK_SET))
+    if (fseeko(from->file, (off_t) (gguf_get_data_offset(from->gguf) + gguf_get_tensor_offset(from->gguf, i_tensor)),
+               SEEK_SET))
         return console_error("cannot seek in %s: %s", from->path, strerror(errno));
     while (left) {
         const size_t now = left < sizeof(piece) ? left : sizeof(piece);
-        if (fread(piece, 1, now, from->file) != now) return console_error("%s ends inside the tensor '%s'", from->path, gguf_get_tensor_name(from->gguf, i_tensor));
+        if (fread(piece, 1, now, from->file) != now)
+            return console_error("%s ends inside the tensor '%s'", from->path, gguf_get_tensor_name(from->gguf, i_tensor));
         if (fwrite(piece, 1, now, w->file) != now) return console_error("writing %s failed: %s", w->tmp, strerror(errno));
         if (console_interrupted()) return 130;
         left -= now;

@@ -37,15 +37,18 @@ static int write_shard(struct shard *w, const struct source *s, const char *pref
     struct gguf_context *out = gguf_init_empty();
     char path[4000];
     if (!out) return console_library_error();
-    if (no == 0) gguf_set_kv(out, s->gguf);
-    else gguf_set_val_u32(out, GGUF_KEY_GENERAL_ALIGNMENT, (uint32_t) gguf_get_alignment(s->gguf));
+    if (no == 0)
+        gguf_set_kv(out, s->gguf);
+    else
+        gguf_set_val_u32(out, GGUF_KEY_GENERAL_ALIGNMENT, (uint32_t) gguf_get_alignment(s->gguf));
     gguf_set_val_u16(out, "split.no", (uint16_t) no);
     gguf_set_val_u16(out, "split.count", (uint16_t) count);
     gguf_set_val_i32(out, "split.tensors.count", (int32_t) n);
     for (int64_t i = 0; i < n; i++)
         if (shard_of[i] == no) gguf_add_tensor(out, ggml_get_tensor(s->tensors, gguf_get_tensor_name(s->gguf, i)));
     int status = 0;
-    if (llama_split_path(path, sizeof(path), prefix, no, count) <= 0) status = console_error("the name %s is too long", prefix);
+    if (llama_split_path(path, sizeof(path), prefix, no, count) <= 0)
+        status = console_error("the name %s is too long", prefix);
     if (!status) status = shard_begin(w, path, out);
     for (int64_t i = 0; i < n && !status; i++)
         if (shard_of[i] == no) status = shard_copy(w, s, i, gguf_get_alignment(out));
@@ -60,7 +63,9 @@ static int split(const struct source *s, const struct params *p, uint64_t max_by
     if (!shard_of) return console_error("no memory for %lld tensors", (long long) n);
     const int count = assign(s, max_bytes, p->split_tensors > 0 ? p->split_tensors : INT64_MAX, shard_of);
     struct shard *w = calloc((size_t) count, sizeof(*w));
-    int status = !w ? console_error("no memory for %d files", count) : count > 65535 ? console_error("%d files are too many", count) : 0;
+    int status = !w              ? console_error("no memory for %d files", count)
+                 : count > 65535 ? console_error("%d files are too many", count)
+                                 : 0;
     if (p->dry_run && !status) printf("%d files\n", count);
     for (int i = 0; i < count && !status && !p->dry_run; i++) {
         status = write_shard(&w[i], s, p->args[1], shard_of, i, count);
@@ -86,7 +91,8 @@ static int run(struct params *p) {
     if (!p->split_size && p->split_tensors <= 0) p->split_tensors = 128;
     struct source s = {0};
     int status = source_open(&s, p->args[0]);
-    if (!status && gguf_find_key(s.gguf, "split.count") >= 0 && gguf_get_val_u16(s.gguf, gguf_find_key(s.gguf, "split.count")) > 1)
+    if (!status && gguf_find_key(s.gguf, "split.count") >= 0 &&
+        gguf_get_val_u16(s.gguf, gguf_find_key(s.gguf, "split.count")) > 1)
         status = console_error("%s is already one part of a split model; merge it first", p->args[0]);
     if (!status) status = split(&s, p, max_bytes);
     source_close(&s);

@@ -16,7 +16,8 @@ static int save(struct session *s, const struct params *p, const char *path) {
     if (!status) status = tokens_make(&t, s->vocab, prompt.data, prompt.size, true, true);
     if (!status && t.n == 0) status = console_error("the prompt has no tokens");
     if (!status && (uint32_t) t.n > llama_n_ctx(s->ctx))
-        status = console_error("the prompt has %d tokens, more than the context of %u; a larger one: -c N", t.n, llama_n_ctx(s->ctx));
+        status = console_error("the prompt has %d tokens, more than the context of %u; a larger one: -c N", t.n,
+                               llama_n_ctx(s->ctx));
     if (!status) status = session_feed(s, t.data, t.n, true);
     if (!status && !llama_state_save_file(s->ctx, path, t.data, (size_t) t.n)) status = console_library_error();
     if (!status) console_note("%s: %d tokens", path, t.n);
@@ -60,8 +61,10 @@ static int go_on(struct session *s, const struct params *p, struct tokens *t) {
     const int most = p->n_predict < 0 ? (int) llama_n_ctx(s->ctx) - t->n : p->n_predict;
     for (int i = 0; i < most && !status; i++) {
         llama_token token = llama_sampler_sample(chain, s->ctx, -1);
-        if (token == LLAMA_TOKEN_NULL) status = console_library_error();
-        else if (llama_vocab_is_eog(s->vocab, token) && !p->ignore_eos) break;
+        if (token == LLAMA_TOKEN_NULL)
+            status = console_library_error();
+        else if (llama_vocab_is_eog(s->vocab, token) && !p->ignore_eos)
+            break;
         else {
             piece_write(&out, s->vocab, token, p->special);
             if (i + 1 < most) status = session_feed(s, &token, 1, false);
@@ -83,12 +86,15 @@ static int run(struct params *p) {
     }
     int status = session_load(&s, p, false);
     if (!status) status = session_context(&s, p);
-    if (!status && strcmp(what, "save") == 0) status = save(&s, p, path);
+    if (!status && strcmp(what, "save") == 0)
+        status = save(&s, p, path);
     else if (!status) {
         status = load(&s, path, &t);
         if (!status && (p->display_prompt || strcmp(what, "show") == 0)) print_tokens(&s, &t);
-        if (!status && strcmp(what, "run") == 0) status = go_on(&s, p, &t);
-        else if (!status) fputc('\n', stdout);
+        if (!status && strcmp(what, "run") == 0)
+            status = go_on(&s, p, &t);
+        else if (!status)
+            fputc('\n', stdout);
     }
     free(t.data);
     session_close(&s);

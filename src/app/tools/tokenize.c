@@ -63,8 +63,10 @@ static int run(struct params *p) {
     if (!status) status = session_load(&s, p, true);
     if (!status) status = tokens_make(&tokens, s.vocab, text.data, text.size, !p->no_bos, !p->no_parse_special);
     if (!status) {
-        if (p->json) print_json(s.vocab, &tokens, p->ids);
-        else print_text(s.vocab, &tokens, p->ids);
+        if (p->json)
+            print_json(s.vocab, &tokens, p->ids);
+        else
+            print_text(s.vocab, &tokens, p->ids);
         if (p->show_count && !p->json) printf("%d tokens\n", tokens.n);
     }
     free(tokens.data);

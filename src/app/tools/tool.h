@@ -9,7 +9,7 @@ struct tool {
     const char *summary;  // one line, no full stop
     const char *args;     // what follows the options ("MODEL"), or ""
     int min_args, max_args;
-    unsigned groups;      // enum opt_group
+    unsigned groups;               // enum opt_group
     int (*run)(struct params *p);  // exit status: 0 done, 1 failed, 2 wrong call, 130 interrupted
 };
 

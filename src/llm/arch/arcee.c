@@ -4,13 +4,16 @@
 static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_ROPE_FREQS,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_NORM(ffn_norm),
-    {SLOT_ffn_up, "E,F", 0, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
+    {SLOT_ffn_up, "E,F", 0, 0, 0, 0, 0},
+    {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

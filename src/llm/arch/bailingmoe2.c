@@ -14,21 +14,27 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
     T_NORM(attn_norm),
     {SLOT_attn_qkv, "E,H*D+2*K*D", T_SCALE, 0, 0, 0, 0},
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_QK_NORM,
     T_NORM(ffn_norm),
     T_FFN_WHEN("i<lead"),
-    T_ROUTER("i>=lead"), T_EXPERTS("Fx", 0, "i>=lead"),
+    T_ROUTER("i>=lead"),
+    T_EXPERTS("Fx", 0, "i>=lead"),
     T_EXP_PROBS_B(T_OPT, "i>=lead"),
     T_SHEXP("(Fs>0)*Fs*nsh+(Fs==0)*Fx*nsh", 0, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_pre_norm(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD, .raw_qkv = true}, .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
+    return blk_pre_norm(
+        g, l, x, il,
+        &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD, .raw_qkv = true},
+                            .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
 }
 
 const struct arch arch_bailingmoe2 = {

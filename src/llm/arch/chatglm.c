@@ -4,12 +4,15 @@
 static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
     T_NORM(ffn_norm),
-    {SLOT_ffn_up, "E,2*F", 0, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
+    {SLOT_ffn_up, "E,2*F", 0, 0, 0, 0, 0},
+    {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

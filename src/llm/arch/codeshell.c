@@ -11,7 +11,8 @@ static const struct arch_tensor tensors[] = {
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_BIAS | T_SCALE, 0, 0, 0, 0},
     T_NORM_B(ffn_norm),
-    {SLOT_ffn_up, "E,F", T_BIAS, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", T_BIAS, 0, 0, 0, 0},
+    {SLOT_ffn_up, "E,F", T_BIAS, 0, 0, 0, 0},
+    {SLOT_ffn_down, "F,E", T_BIAS, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

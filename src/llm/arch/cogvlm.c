@@ -4,7 +4,9 @@
 static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
     {SLOT_attn_qkv, "E,3*H*D", 0, 0, 0, 0, 0},
     {SLOT_attn_output, "H*D,E", T_SCALE, 0, 0, 0, 0},
@@ -12,7 +14,9 @@ static const struct arch_tensor tensors[] = {
     {SLOT_vis_attn_output, "H*D,E", 0, 0, 0, 0, 0},
     T_NORM(ffn_norm),
     T_FFN,
-    {SLOT_vis_gate, "E,F", 0, 0, 0, 0, 0}, {SLOT_vis_up, "E,F", 0, 0, 0, 0, 0}, {SLOT_vis_down, "F,E", 0, 0, 0, 0, 0},
+    {SLOT_vis_gate, "E,F", 0, 0, 0, 0, 0},
+    {SLOT_vis_up, "E,F", 0, 0, 0, 0, 0},
+    {SLOT_vis_down, "F,E", 0, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

@@ -4,7 +4,12 @@
 static const struct arch_key keys[] = {K_LN, {"logit_scale", HP_f_logit_scale, REQ, 0}, K_SWA_REQ, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_NORM(attn_norm), T_QKV, {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0}, T_FFN_ANY(T_SCALE, 0),
+    T_EMBD,
+    T_OUT_NORM,
+    T_NORM(attn_norm),
+    T_QKV,
+    {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
+    T_FFN_ANY(T_SCALE, 0),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

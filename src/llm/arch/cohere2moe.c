@@ -17,12 +17,15 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_FFN_ANY(T_SCALE, "i<lead"),
-    T_ROUTER("i>=lead"), T_EXPERTS_MERGED("Fx", T_SCALE, "i>=lead"),
+    T_ROUTER("i>=lead"),
+    T_EXPERTS_MERGED("Fx", T_SCALE, "i>=lead"),
     T_SHEXP("Fs", T_SCALE, "i>=lead&&nsh>0"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
@@ -45,7 +48,9 @@ static struct ggml_tensor *norm(struct graph *g, struct ggml_tensor *x, const st
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct ggml_tensor *n = norm(g, x, &l->attn_norm), *cur = blk_self_attn(g, l, n, il, &(struct attn_opts){0});
     blk_select3(g, il, &cur, &x, &n);
-    struct ggml_tensor *ffn = blk_network(g, l, n, il, &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
+    struct ggml_tensor *ffn =
+        blk_network(g, l, n, il,
+                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
     if (l->ffn_up_shexp.w) ffn = ggml_scale(g->ctx, ffn, 0.5f);  // the mean of both
     return ggml_add(g->ctx, ggml_add(g->ctx, cur, ffn), x);
 }

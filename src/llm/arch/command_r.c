@@ -4,9 +4,14 @@
 static const struct arch_key keys[] = {K_LN, {"logit_scale", HP_f_logit_scale, "0", 0}, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM,
-    T_NORM(attn_norm), T_QKV, {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
-    {SLOT_attn_q_norm, "D,H", 0, "L>=64", 0, 0, 0}, {SLOT_attn_k_norm, "D,K", 0, "L>=64", 0, 0, 0}, T_FFN,
+    T_EMBD,
+    T_OUT_NORM,
+    T_NORM(attn_norm),
+    T_QKV,
+    {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
+    {SLOT_attn_q_norm, "D,H", 0, "L>=64", 0, 0, 0},
+    {SLOT_attn_k_norm, "D,K", 0, "L>=64", 0, 0, 0},
+    T_FFN,
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

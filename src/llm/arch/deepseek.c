@@ -4,13 +4,16 @@
 static const struct arch_key keys[] = {K_RMS, K_LEAD, K_FX(REQ), K_NSH(REQ), K_WSCALE, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_NORM(ffn_norm),
     T_FFN_WHEN("i<lead"),
-    T_ROUTER("i>=lead"), T_EXPERTS("Fx", 0, "i>=lead"),
+    T_ROUTER("i>=lead"),
+    T_EXPERTS("Fx", 0, "i>=lead"),
     T_SHEXP("Fx*nsh", 0, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
@@ -20,7 +23,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_pre_norm(g, l, x, il, &(struct form_opts){.moe = {.gate = GATE_SOFTMAX, .wscale = g->hp->expert_weights_scale}});
+    return blk_pre_norm(g, l, x, il,
+                        &(struct form_opts){.moe = {.gate = GATE_SOFTMAX, .wscale = g->hp->expert_weights_scale}});
 }
 
 const struct arch arch_deepseek = {

@@ -23,23 +23,34 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
-    {SLOT_attn_q_a, "E,ql", 0, "ql>0", 0, 0, 0}, {SLOT_attn_q_a_norm, "ql", 0, "ql>0", 0, 0, 0},
+    {SLOT_attn_q_a, "E,ql", 0, "ql>0", 0, 0, 0},
+    {SLOT_attn_q_a_norm, "ql", 0, "ql>0", 0, 0, 0},
     {SLOT_attn_q_b, "ql,H*kd", 0, 0, 0, 0, 0},
-    {SLOT_attn_kv_a_mqa, "E,r+R", 0, 0, 0, 0, 0}, {SLOT_attn_kv_a_norm, "r", 0, 0, 0, 0, 0},
-    {SLOT_attn_k_b, "kd-R,r,H", 0, 0, 0, 0, 0}, {SLOT_attn_v_b, "r,vd,H", 0, 0, 0, 0, 0},
+    {SLOT_attn_kv_a_mqa, "E,r+R", 0, 0, 0, 0, 0},
+    {SLOT_attn_kv_a_norm, "r", 0, 0, 0, 0, 0},
+    {SLOT_attn_k_b, "kd-R,r,H", 0, 0, 0, 0, 0},
+    {SLOT_attn_v_b, "r,vd,H", 0, 0, 0, 0, 0},
     {SLOT_attn_output, "H*vd,E", T_SCALE, 0, 0, 0, 0},
-    {SLOT_idx_q_b, "ql,ni*di", 0, 0, 0, 0, 0}, {SLOT_idx_k, "E,di", 0, 0, 0, 0, 0}, {SLOT_idx_k_norm, "di", T_BIAS, 0, 0, 0, 0}, {SLOT_idx_proj, "E,ni", 0, 0, 0, 0, 0},
+    {SLOT_idx_q_b, "ql,ni*di", 0, 0, 0, 0, 0},
+    {SLOT_idx_k, "E,di", 0, 0, 0, 0, 0},
+    {SLOT_idx_k_norm, "di", T_BIAS, 0, 0, 0, 0},
+    {SLOT_idx_proj, "E,ni", 0, 0, 0, 0, 0},
     T_NORM(ffn_norm),
     T_FFN_ANY(T_SCALE, "i<lead"),
-    T_ROUTER("i>=lead"), T_EXP_PROBS_B(T_OPT, "i>=lead"), T_EXPERTS("Fx", T_SCALE, "i>=lead"),
+    T_ROUTER("i>=lead"),
+    T_EXP_PROBS_B(T_OPT, "i>=lead"),
+    T_EXPERTS("Fx", T_SCALE, "i>=lead"),
     T_SHEXP("Fx*nsh", T_SCALE, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
-    TRY(arch_require(hp->n_head_k_mla > hp->n_rot[0] && hp->n_head_v_mla > 0 && hp->n_head_kv[0] == 1, b, "its latent attention must be in the absorbed form"));
+    TRY(arch_require(hp->n_head_k_mla > hp->n_rot[0] && hp->n_head_v_mla > 0 && hp->n_head_kv[0] == 1, b,
+                     "its latent attention must be in the absorbed form"));
     TRY(arch_require(hp->idx_dim >= hp->n_rot[0], b, "the indexer's keys must hold the rotary part"));
     const float q = 10.0f * hp->rope_yarn_log_mul, lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f;
     const bool yarn = hp->rope_scaling == LLAMA_ROPE_SCALING_TYPE_YARN;
@@ -57,7 +68,11 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    return ggml_add(g->ctx, blk_network(g, l, cur, il, &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}), x);
+    return ggml_add(
+        g->ctx,
+        blk_network(g, l, cur, il,
+                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}),
+        x);
 }
 
 const struct arch arch_deepseek32 = {

@@ -2,32 +2,31 @@
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
-    K_RMS,
-    K_LEAD,
-    K_FX(REQ),
-    K_NSH(REQ),
-    K_WSCALE,
-    K_WNORM,
-    K_GATING(REQ),
-    {NULL, 0, NULL, 0},
+    K_RMS, K_LEAD, K_FX(REQ), K_NSH(REQ), K_WSCALE, K_WNORM, K_GATING(REQ), {NULL, 0, NULL, 0},
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_QK_NORM,
     T_NORM(ffn_norm),
     T_FFN_WHEN("i<lead"),
-    T_ROUTER("i>=lead"), T_EXPERTS("Fx", 0, "i>=lead"),
+    T_ROUTER("i>=lead"),
+    T_EXPERTS("Fx", 0, "i>=lead"),
     T_EXP_PROBS_B(T_OPT, "i>=lead"),
     T_SHEXP("Fx*nsh", 0, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_pre_norm(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD}, .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
+    return blk_pre_norm(
+        g, l, x, il,
+        &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD},
+                            .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
 }
 
 const struct arch arch_dots1 = {

@@ -11,13 +11,16 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_NORM(ffn_norm),
     T_FFN_WHEN("i<lead||(i+1)%st!=0"),
-    T_ROUTER("i>=lead&&(i+1)%st==0"), T_EXPERTS("Fx", 0, "i>=lead&&(i+1)%st==0"),
+    T_ROUTER("i>=lead&&(i+1)%st==0"),
+    T_EXPERTS("Fx", 0, "i>=lead&&(i+1)%st==0"),
     T_EXP_PROBS_B(T_OPT, "i>=lead&&(i+1)%st==0"),
     T_SHEXP("Fs", 0, "i>=lead&&(i+1)%st==0&&Fs>0"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},

@@ -6,8 +6,10 @@
 static const struct arch_key keys[] = {K_RMS, K_SWA_REQ, K_ROPE_SWA("10000"), {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM,
-    {SLOT_dense_2, "E,?", T_OPT, 0, 0, 0, 0}, {SLOT_dense_3, "?,E", T_OPT, 0, 0, 0, 0},
+    T_EMBD,
+    T_OUT_NORM,
+    {SLOT_dense_2, "E,?", T_OPT, 0, 0, 0, 0},
+    {SLOT_dense_3, "?,E", T_OPT, 0, 0, 0, 0},
     T_NORM(attn_norm),
     T_QKV,
     T_O,

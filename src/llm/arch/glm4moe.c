@@ -2,26 +2,22 @@
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
-    K_RMS,
-    K_FX_OR("F/U"),
-    K_NSH(REQ),
-    K_LEAD,
-    K_WSCALE,
-    K_WNORM,
-    K_GATING("0"),
-    K_SECTIONS("0"),
-    {NULL, 0, NULL, 0},
+    K_RMS, K_FX_OR("F/U"), K_NSH(REQ), K_LEAD, K_WSCALE, K_WNORM, K_GATING("0"), K_SECTIONS("0"), {NULL, 0, NULL, 0},
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
-    {SLOT_attn_q_norm, "D", T_OPT, 0, 0, 0, 0}, {SLOT_attn_k_norm, "D", T_OPT, 0, 0, 0, 0},
+    {SLOT_attn_q_norm, "D", T_OPT, 0, 0, 0, 0},
+    {SLOT_attn_k_norm, "D", T_OPT, 0, 0, 0, 0},
     T_NORM(post_attn_norm),
     T_FFN_WHEN("i<lead"),
-    T_ROUTER("i>=lead"), T_EXPERTS("Fx", 0, "i>=lead"),
+    T_ROUTER("i>=lead"),
+    T_EXPERTS("Fx", 0, "i>=lead"),
     T_EXP_PROBS_B(0, "i>=lead"),
     T_SHEXP("Fx*nsh", 0, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
@@ -35,11 +31,16 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur = blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD});
+    struct ggml_tensor *cur =
+        blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD});
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     struct ggml_tensor *n = blk_norm(g, x, &l->post_attn_norm, NORM_RMS);
-    return ggml_add(g->ctx, blk_network(g, l, n, il, &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}), x);
+    return ggml_add(
+        g->ctx,
+        blk_network(g, l, n, il,
+                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}),
+        x);
 }
 
 const struct arch arch_glm4moe = {

@@ -22,30 +22,43 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
-    {SLOT_attn_q_a, "E,ql", 0, "ql>0", 0, 0, 0}, {SLOT_attn_q_a_norm, "ql", 0, "ql>0", 0, 0, 0},
+    {SLOT_attn_q_a, "E,ql", 0, "ql>0", 0, 0, 0},
+    {SLOT_attn_q_a_norm, "ql", 0, "ql>0", 0, 0, 0},
     {SLOT_attn_q_b, "ql,H*kd", 0, 0, 0, 0, 0},
-    {SLOT_attn_kv_a_mqa, "E,r+R", 0, 0, 0, 0, 0}, {SLOT_attn_kv_a_norm, "r", 0, 0, 0, 0, 0},
-    {SLOT_attn_k_b, "kd-R,r,H", 0, 0, 0, 0, 0}, {SLOT_attn_v_b, "r,vd,H", 0, 0, 0, 0, 0},
+    {SLOT_attn_kv_a_mqa, "E,r+R", 0, 0, 0, 0, 0},
+    {SLOT_attn_kv_a_norm, "r", 0, 0, 0, 0, 0},
+    {SLOT_attn_k_b, "kd-R,r,H", 0, 0, 0, 0, 0},
+    {SLOT_attn_v_b, "r,vd,H", 0, 0, 0, 0, 0},
     {SLOT_attn_output, "H*vd,E", T_SCALE, 0, 0, 0, 0},
-    {SLOT_idx_q_b, "ql,ni*di", T_OPT, 0, 0, 0, 0}, {SLOT_idx_k, "E,di", T_OPT, 0, 0, 0, 0}, {SLOT_idx_k_norm, "di", T_BIAS | T_OPT, 0, 0, 0, 0}, {SLOT_idx_proj, "E,ni", T_OPT, 0, 0, 0, 0},
+    {SLOT_idx_q_b, "ql,ni*di", T_OPT, 0, 0, 0, 0},
+    {SLOT_idx_k, "E,di", T_OPT, 0, 0, 0, 0},
+    {SLOT_idx_k_norm, "di", T_BIAS | T_OPT, 0, 0, 0, 0},
+    {SLOT_idx_proj, "E,ni", T_OPT, 0, 0, 0, 0},
     T_NORM(ffn_norm),
     T_FFN_ANY(T_SCALE, "i<lead"),
-    T_ROUTER("i>=lead"), T_EXP_PROBS_B(T_OPT, "i>=lead"), T_EXPERTS("Fx", T_SCALE, "i>=lead"),
+    T_ROUTER("i>=lead"),
+    T_EXP_PROBS_B(T_OPT, "i>=lead"),
+    T_EXPERTS("Fx", T_SCALE, "i>=lead"),
     T_SHEXP("Fx*nsh", T_SCALE, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
-    TRY(arch_require(hp->n_head_k_mla > hp->n_rot[0] && hp->n_head_v_mla > 0 && hp->n_head_kv[0] == 1, b, "its latent attention must be in the absorbed form"));
+    TRY(arch_require(hp->n_head_k_mla > hp->n_rot[0] && hp->n_head_v_mla > 0 && hp->n_head_kv[0] == 1, b,
+                     "its latent attention must be in the absorbed form"));
     TRY(arch_require(hp->idx_dim >= hp->n_rot[0], b, "the indexer's keys must hold the rotary part"));
     if (!hp->expert_gating) hp->expert_gating = GATE_SIGMOID;
     int64_t types[MAX_LAYERS];
     int n;
     TRY(arch_key_ints(b, "attention.indexer.types", types, MAX_LAYERS, &n));
     for (int i = 0; i < hp->n_block; i++)
-        hp->idx_full[i] = n > 1 ? i < n && types[i] != 0 : n == 1 ? types[0] != 0 : hp->n_ctx_train < 1048576 || i < 2 || (i - 2) % 4 == 0;
+        hp->idx_full[i] = n > 1    ? i < n && types[i] != 0
+                          : n == 1 ? types[0] != 0
+                                   : hp->n_ctx_train < 1048576 || i < 2 || (i - 2) % 4 == 0;
     const float lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f, mu = hp->rope_attn_factor * (1.0f + lf);
     hp->f_attn_scale = mu * mu / sqrtf((float) hp->n_head_k_mla);
     return ERR_OK;
@@ -54,13 +67,18 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct ggml_tensor *n = blk_norm(g, x, &l->attn_norm, NORM_RMS);
     struct mla_opts o = {.scale = g->hp->f_attn_scale};
-    if (g->hp->idx_full[il] && l->idx_k.w) g->sel = blk_mla_select(g, l, n, il, &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NORMAL});
+    if (g->hp->idx_full[il] && l->idx_k.w)
+        g->sel = blk_mla_select(g, l, n, il, &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NORMAL});
     o.keep = g->sel;
     struct ggml_tensor *cur = blk_mla(g, l, n, il, &o);
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    return ggml_add(g->ctx, blk_network(g, l, cur, il, &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}), x);
+    return ggml_add(
+        g->ctx,
+        blk_network(g, l, cur, il,
+                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}),
+        x);
 }
 
 const struct arch arch_glm_dsa = {

@@ -6,15 +6,24 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
-    T_NORM(attn_norm), T_NORM(post_attn_norm), T_QKV, {SLOT_attn_output, "H*Dv,E", T_BIAS | T_SCALE, 0, 0, 0, 0},
-    {SLOT_attn_sinks, "H", 0, 0, 0, 0, 0}, {SLOT_ffn_gate_inp, "E,X", T_BIAS, 0, 0, 0, 0},
-    {SLOT_ffn_gate_exps, "E,Fx,X", T_BIAS, 0, 0, 0, 0}, {SLOT_ffn_up_exps, "E,Fx,X", T_BIAS, 0, 0, 0, 0},
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
+    T_NORM(attn_norm),
+    T_NORM(post_attn_norm),
+    T_QKV,
+    {SLOT_attn_output, "H*Dv,E", T_BIAS | T_SCALE, 0, 0, 0, 0},
+    {SLOT_attn_sinks, "H", 0, 0, 0, 0, 0},
+    {SLOT_ffn_gate_inp, "E,X", T_BIAS, 0, 0, 0, 0},
+    {SLOT_ffn_gate_exps, "E,Fx,X", T_BIAS, 0, 0, 0, 0},
+    {SLOT_ffn_up_exps, "E,Fx,X", T_BIAS, 0, 0, 0, 0},
     {SLOT_ffn_down_exps, "Fx,E,X", T_BIAS, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
-static enum err setup(struct hparams *hp, const struct model_build *b) { return arch_windows(hp, b, WINDOW_STANDARD, 2, false); }
+static enum err setup(struct hparams *hp, const struct model_build *b) {
+    return arch_windows(hp, b, WINDOW_STANDARD, 2, false);
+}
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);

@@ -17,15 +17,19 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
     T_NORM(attn_output_norm),
     T_NORM(ffn_norm),
     T_FFN_ANY(T_OPT, 0),
-    T_ROUTER(0), T_EXPERTS("Fx", 0, 0),
-    {SLOT_layer_output_norm, "E", T_OPT, 0, 0, 0, 0}, {SLOT_post_ffw_norm, "E", T_OPT, 0, SLOT_layer_output_norm, 0, 0},
+    T_ROUTER(0),
+    T_EXPERTS("Fx", 0, 0),
+    {SLOT_layer_output_norm, "E", T_OPT, 0, 0, 0, 0},
+    {SLOT_post_ffw_norm, "E", T_OPT, 0, SLOT_layer_output_norm, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -43,7 +47,8 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     struct ggml_tensor *n = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
     cur = blk_moe(g, l, n, il, &(struct moe_opts){.gate = GATE_SOFTMAX, .norm = true, .act = {.act = ACT_GELU}});
     if (l->ffn_up.w) cur = ggml_scale(g->ctx, ggml_add(g->ctx, cur, blk_ffn_layer(g, l, n, ACT_GELU)), 0.70710678f);
-    return ggml_add(g->ctx, blk_norm(g, cur, l->layer_output_norm.w ? &l->layer_output_norm : &l->post_ffw_norm, NORM_RMS), x);
+    return ggml_add(g->ctx, blk_norm(g, cur, l->layer_output_norm.w ? &l->layer_output_norm : &l->post_ffw_norm, NORM_RMS),
+                    x);
 }
 
 const struct arch arch_grok = {

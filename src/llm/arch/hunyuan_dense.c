@@ -6,20 +6,18 @@
 static const struct arch_key keys[] = {K_RMS, {"rope.scaling.alpha", HP_rope_alpha, "0", 0}, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
-    T_NORM(attn_norm),
-    T_QKV,
-    {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
-    T_QK_NORM,
-    T_NORM(ffn_norm),
-    T_FFN,
-    {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+    T_EMBD,     T_OUT_NORM,
+    T_OUT_TIED, T_NORM(attn_norm),
+    T_QKV,      {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
+    T_QK_NORM,  T_NORM(ffn_norm),
+    T_FFN,      {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     (void) b;
     const double d = hp->n_embd_head_k[0];
-    if (hp->rope_alpha > 0) hp->rope_base = (float) (hp->rope_base * pow(hp->rope_alpha, d / (d - 2)));  // NTK scaling, fixed in the file
+    if (hp->rope_alpha > 0)
+        hp->rope_base = (float) (hp->rope_base * pow(hp->rope_alpha, d / (d - 2)));  // NTK scaling, fixed in the file
     return ERR_OK;
 }
 

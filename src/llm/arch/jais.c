@@ -4,7 +4,8 @@
 static const struct arch_key keys[] = {K_LN, {"attention.max_alibi_bias", HP_f_alibi, "0", 0}, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM_B,
+    T_EMBD,
+    T_OUT_NORM_B,
     T_OUT_OWN,
     T_NORM_B(attn_norm),
     {SLOT_attn_qkv, "E,H*D+K*D+K*Dv", T_BIAS | T_SCALE, 0, 0, 0, 0},
@@ -21,7 +22,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_pre_norm(g, l, x, il, &(struct form_opts){.norm = NORM_LN, .attn = {.no_rope = true, .alibi = g->hp->f_alibi}});
+    return blk_pre_norm(g, l, x, il,
+                        &(struct form_opts){.norm = NORM_LN, .attn = {.no_rope = true, .alibi = g->hp->f_alibi}});
 }
 
 const struct arch arch_jais = {

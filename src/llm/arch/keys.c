@@ -211,7 +211,8 @@ enum err arch_windows(struct hparams *hp, const struct model_build *b, enum attn
 
 enum err arch_share_kv(struct hparams *hp, const struct model_build *b, int n) {
     if (n >= hp->n_layer) return ERR_OK;
-    TRY(arch_require(n >= 2 && hp->is_swa[n - 2] && !hp->is_swa[n - 1], b, "the last layers with keys of their own must be a windowed and a full one"));
+    TRY(arch_require(n >= 2 && hp->is_swa[n - 2] && !hp->is_swa[n - 1], b,
+                     "the last layers with keys of their own must be a windowed and a full one"));
     hp->n_cache = n;
     for (int i = 0; i < hp->n_layer; i++) {
         const int own = i < n ? i : hp->is_swa[i] ? n - 2 : n - 1;

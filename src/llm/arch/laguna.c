@@ -16,7 +16,9 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_gate, "E,?", 0, 0, 0, 0, 0},
@@ -24,7 +26,8 @@ static const struct arch_tensor tensors[] = {
     T_QK_NORM,
     T_NORM(ffn_norm),
     T_FFN_WHEN("i<lead"),
-    T_ROUTER("i>=lead"), T_EXPERTS("Fx", 0, "i>=lead"),
+    T_ROUTER("i>=lead"),
+    T_EXPERTS("Fx", 0, "i>=lead"),
     T_EXP_PROBS_B(0, "i>=lead"),
     T_SHEXP("Fs", 0, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
@@ -52,7 +55,11 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     n = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    return ggml_add(g->ctx, blk_network(g, l, n, il, &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}), x);
+    return ggml_add(
+        g->ctx,
+        blk_network(g, l, n, il,
+                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}),
+        x);
 }
 
 const struct arch arch_laguna = {

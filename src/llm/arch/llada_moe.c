@@ -4,13 +4,16 @@
 static const struct arch_key keys[] = {K_RMS, K_FX_OR("F/U"), {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_QK_NORM,
     T_NORM(ffn_norm),
-    T_ROUTER(0), T_EXPERTS("Fx", 0, 0),
+    T_ROUTER(0),
+    T_EXPERTS("Fx", 0, 0),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

@@ -11,14 +11,17 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_ROPE_FREQS,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_NORM(ffn_norm),
     T_FFN_WHEN("(i+1)%st!=0"),
-    T_ROUTER("(i+1)%st==0"), T_EXPERTS("Fx", 0, "(i+1)%st==0"),
+    T_ROUTER("(i+1)%st==0"),
+    T_EXPERTS("Fx", 0, "(i+1)%st==0"),
     T_SHEXP("Fx", 0, "(i+1)%st==0"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
@@ -53,7 +56,8 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    return ggml_add(g->ctx, blk_network(g, l, cur, il, &(struct form_opts){.moe = {.gate = GATE_SIGMOID, .scale_input = true}}), x);
+    return ggml_add(g->ctx,
+                    blk_network(g, l, cur, il, &(struct form_opts){.moe = {.gate = GATE_SIGMOID, .scale_input = true}}), x);
 }
 
 const struct arch arch_llama4 = {

@@ -2,22 +2,20 @@
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
-    K_RMS,
-    K_FX(REQ),
-    K_SWA_REQ,
-    {"swiglu_clamp_exp", HP_swiglu_clamp_exp, REQ, 0},
-    K_ROPE_SWA("b"),
-    {NULL, 0, NULL, 0},
+    K_RMS, K_FX(REQ), K_SWA_REQ, {"swiglu_clamp_exp", HP_swiglu_clamp_exp, REQ, 0}, K_ROPE_SWA("b"), {NULL, 0, NULL, 0},
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_QK_NORM,
     T_NORM(ffn_norm),
-    T_ROUTER(0), T_EXPERTS("Fx", 0, 0),
+    T_ROUTER(0),
+    T_EXPERTS("Fx", 0, 0),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -30,7 +28,10 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_pre_norm(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD}, .moe = {.gate = GATE_SOFTMAX, .norm = true, .act = {.clamp = g->hp->swiglu_clamp_exp[il]}}});
+    return blk_pre_norm(
+        g, l, x, il,
+        &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD},
+                            .moe = {.gate = GATE_SOFTMAX, .norm = true, .act = {.clamp = g->hp->swiglu_clamp_exp[il]}}});
 }
 
 const struct arch arch_maple = {

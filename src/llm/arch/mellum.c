@@ -4,13 +4,16 @@
 static const struct arch_key keys[] = {K_RMS, K_FX_OR("F/U"), K_SWA, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_QK_NORM,
     T_NORM(ffn_norm),
-    T_ROUTER(0), T_EXPERTS("Fx", T_SCALE, 0),
+    T_ROUTER(0),
+    T_EXPERTS("Fx", T_SCALE, 0),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -21,7 +24,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_pre_norm(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD}, .moe = {.gate = GATE_SOFTMAX, .norm = true}});
+    return blk_pre_norm(g, l, x, il,
+                        &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD}, .moe = {.gate = GATE_SOFTMAX, .norm = true}});
 }
 
 const struct arch arch_mellum = {

@@ -11,14 +11,21 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
     T_NORM(attn_norm),
-    {SLOT_attn_qkv, "E,H*D+K*D+K*Dv", T_OPT, 0, 0, 0, 0}, {SLOT_attn_q, "E,H*D", 0, 0, SLOT_attn_qkv, 0, 0}, {SLOT_attn_k, "E,K*D", 0, 0, SLOT_attn_qkv, 0, 0}, {SLOT_attn_v, "E,K*Dv", 0, 0, SLOT_attn_qkv, 0, 0},
+    {SLOT_attn_qkv, "E,H*D+K*D+K*Dv", T_OPT, 0, 0, 0, 0},
+    {SLOT_attn_q, "E,H*D", 0, 0, SLOT_attn_qkv, 0, 0},
+    {SLOT_attn_k, "E,K*D", 0, 0, SLOT_attn_qkv, 0, 0},
+    {SLOT_attn_v, "E,K*Dv", 0, 0, SLOT_attn_qkv, 0, 0},
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     {SLOT_attn_sinks, "H", T_OPT, 0, 0, 0, 0},
     T_NORM(ffn_norm),
     {SLOT_ffn_gate_inp, "E,X", T_OPT, 0, 0, 0, 0},
-    {SLOT_ffn_gate, "E,F", T_OPT, 0, SLOT_ffn_gate_inp, 0, 0}, {SLOT_ffn_up, "E,F", T_OPT, 0, SLOT_ffn_gate_inp, 0, 0}, {SLOT_ffn_down, "F,E", T_OPT, 0, SLOT_ffn_gate_inp, 0, 0},
+    {SLOT_ffn_gate, "E,F", T_OPT, 0, SLOT_ffn_gate_inp, 0, 0},
+    {SLOT_ffn_up, "E,F", T_OPT, 0, SLOT_ffn_gate_inp, 0, 0},
+    {SLOT_ffn_down, "F,E", T_OPT, 0, SLOT_ffn_gate_inp, 0, 0},
     T_EXPERTS("Fx", T_OPT, 0),
     T_EXP_PROBS_B(T_OPT, 0),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
@@ -32,7 +39,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     const float vs = g->hp->f_attn_value_scale;
-    struct ggml_tensor *cur = blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct attn_opts){.sinks = l->attn_sinks.w, .raw_qkv = true});
+    struct ggml_tensor *cur = blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il,
+                                            &(struct attn_opts){.sinks = l->attn_sinks.w, .raw_qkv = true});
     blk_select(g, il, &cur, &x);
     if (vs != 0 && vs != 1.0f) cur = ggml_scale(g->ctx, cur, vs);
     x = ggml_add(g->ctx, cur, x);

@@ -10,15 +10,21 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_ROPE_FREQS,
-    {SLOT_rope_factors_long, "R/2", T_OPT, "rtype==3", 0, 0, 0}, {SLOT_rope_factors_short, "R/2", T_OPT, "rtype==3", 0, 0, 0},
+    {SLOT_rope_factors_long, "R/2", T_OPT, "rtype==3", 0, 0, 0},
+    {SLOT_rope_factors_short, "R/2", T_OPT, "rtype==3", 0, 0, 0},
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_BIAS_OPT | T_SCALE, 0, 0, 0, 0},
     T_NORM(ffn_norm),
     T_FFN_ANY(T_BIAS_OPT, "X==0"),
-    T_ROUTER("X>0"), {SLOT_ffn_gate_exps, "E,F,X", T_OPT, "X>0", 0, 0, 0}, {SLOT_ffn_up_exps, "E,F,X", 0, "X>0", 0, 0, 0}, {SLOT_ffn_down_exps, "F,E,X", 0, "X>0", 0, 0, 0},
+    T_ROUTER("X>0"),
+    {SLOT_ffn_gate_exps, "E,F,X", T_OPT, "X>0", 0, 0, 0},
+    {SLOT_ffn_up_exps, "E,F,X", 0, "X>0", 0, 0, 0},
+    {SLOT_ffn_down_exps, "F,E,X", 0, "X>0", 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -30,7 +36,8 @@ static void head(struct graph *g, struct ggml_tensor *x) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_pre_norm(g, l, x, il, &(struct form_opts){.residual = g->hp->f_residual_scale, .moe = {.gate = GATE_SOFTMAX, .norm = true}});
+    return blk_pre_norm(
+        g, l, x, il, &(struct form_opts){.residual = g->hp->f_residual_scale, .moe = {.gate = GATE_SOFTMAX, .norm = true}});
 }
 
 const struct arch arch_minicpm = {

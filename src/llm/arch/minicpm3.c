@@ -11,12 +11,16 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_ROPE_LONG,
     T_NORM(attn_norm),
-    {SLOT_attn_q_a, "E,ql", 0, 0, 0, 0, 0}, {SLOT_attn_q_a_norm, "ql", 0, 0, 0, 0, 0},
+    {SLOT_attn_q_a, "E,ql", 0, 0, 0, 0, 0},
+    {SLOT_attn_q_a_norm, "ql", 0, 0, 0, 0, 0},
     {SLOT_attn_q_b, "ql,H*D", 0, 0, 0, 0, 0},
-    {SLOT_attn_kv_a_mqa, "E,r+R", 0, 0, 0, 0, 0}, {SLOT_attn_kv_a_norm, "r", 0, 0, 0, 0, 0},
+    {SLOT_attn_kv_a_mqa, "E,r+R", 0, 0, 0, 0, 0},
+    {SLOT_attn_kv_a_norm, "r", 0, 0, 0, 0, 0},
     {SLOT_attn_kv_b, "r,H*(D-R+Dv)", 0, 0, 0, 0, 0},
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_NORM(ffn_norm),

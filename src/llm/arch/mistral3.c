@@ -11,17 +11,27 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED, T_ROPE_FREQS,
-    {SLOT_rope_factors_long, "R/2", T_OPT, "rtype==3", 0, 0, 0}, {SLOT_rope_factors_short, "R/2", T_OPT, "rtype==3", 0, 0, 0},
-    T_NORM(attn_norm), T_QKV, {SLOT_attn_output, "H*Dv,E", T_SCALE | T_BIAS_OPT, 0, 0, 0, 0},
-    T_NORM(ffn_norm), T_FFN_ANY(T_BIAS_OPT | T_SCALE, "X==0"),
-    T_ROUTER("X>0"), {SLOT_ffn_gate_exps, "E,F,X", T_OPT | T_SCALE, "X>0", 0, 0, 0},
-    {SLOT_ffn_up_exps, "E,F,X", T_SCALE, "X>0", 0, 0, 0}, {SLOT_ffn_down_exps, "F,E,X", T_SCALE, "X>0", 0, 0, 0},
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
+    T_ROPE_FREQS,
+    {SLOT_rope_factors_long, "R/2", T_OPT, "rtype==3", 0, 0, 0},
+    {SLOT_rope_factors_short, "R/2", T_OPT, "rtype==3", 0, 0, 0},
+    T_NORM(attn_norm),
+    T_QKV,
+    {SLOT_attn_output, "H*Dv,E", T_SCALE | T_BIAS_OPT, 0, 0, 0, 0},
+    T_NORM(ffn_norm),
+    T_FFN_ANY(T_BIAS_OPT | T_SCALE, "X==0"),
+    T_ROUTER("X>0"),
+    {SLOT_ffn_gate_exps, "E,F,X", T_OPT | T_SCALE, "X>0", 0, 0, 0},
+    {SLOT_ffn_up_exps, "E,F,X", T_SCALE, "X>0", 0, 0, 0},
+    {SLOT_ffn_down_exps, "F,E,X", T_SCALE, "X>0", 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
-    if (hp->f_temp_scale != 0) TRY(arch_require(hp->rope_orig_ctx > 0, b, "a temperature needs rope.scaling.original_context_length"));
+    if (hp->f_temp_scale != 0)
+        TRY(arch_require(hp->rope_orig_ctx > 0, b, "a temperature needs rope.scaling.original_context_length"));
     return arch_require(hp->n_rot[0] == hp->n_embd_head_k[0], b, "its rotary dimensions must be the whole head");
 }
 
@@ -34,8 +44,10 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    if (l->ffn_gate_inp.w) cur = blk_moe(g, l, cur, il, &(struct moe_opts){.gate = GATE_SOFTMAX, .norm = true});
-    else cur = blk_ffn_layer(g, l, cur, ACT_SILU);
+    if (l->ffn_gate_inp.w)
+        cur = blk_moe(g, l, cur, il, &(struct moe_opts){.gate = GATE_SOFTMAX, .norm = true});
+    else
+        cur = blk_ffn_layer(g, l, cur, ACT_SILU);
     return ggml_add(g->ctx, cur, x);
 }
 

@@ -22,17 +22,25 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
-    {SLOT_attn_q_a, "E,ql", 0, "ql>0", 0, 0, 0}, {SLOT_attn_q_a_norm, "ql", 0, "ql>0", 0, 0, 0},
-    {SLOT_attn_q_b, "ql,H*(kd+(kd==0)*D)", 0, "ql>0", 0, 0, 0}, {SLOT_attn_q, "E,H*(kd+(kd==0)*D)", 0, "ql==0", 0, 0, 0},
-    {SLOT_attn_kv_a_mqa, "E,r+R", 0, 0, 0, 0, 0}, {SLOT_attn_kv_a_norm, "r", 0, 0, 0, 0, 0},
-    {SLOT_attn_k_b, "kd-R,r,H", 0, "kd>0", 0, 0, 0}, {SLOT_attn_v_b, "r,vd,H", 0, "kd>0", 0, 0, 0},
+    {SLOT_attn_q_a, "E,ql", 0, "ql>0", 0, 0, 0},
+    {SLOT_attn_q_a_norm, "ql", 0, "ql>0", 0, 0, 0},
+    {SLOT_attn_q_b, "ql,H*(kd+(kd==0)*D)", 0, "ql>0", 0, 0, 0},
+    {SLOT_attn_q, "E,H*(kd+(kd==0)*D)", 0, "ql==0", 0, 0, 0},
+    {SLOT_attn_kv_a_mqa, "E,r+R", 0, 0, 0, 0, 0},
+    {SLOT_attn_kv_a_norm, "r", 0, 0, 0, 0, 0},
+    {SLOT_attn_k_b, "kd-R,r,H", 0, "kd>0", 0, 0, 0},
+    {SLOT_attn_v_b, "r,vd,H", 0, "kd>0", 0, 0, 0},
     {SLOT_attn_kv_b, "r,H*(D-R+Dv)", 0, "kd==0", 0, 0, 0},
     {SLOT_attn_output, "H*(vd+(kd==0)*Dv),E", T_SCALE, 0, 0, 0, 0},
     T_NORM(ffn_norm),
     T_FFN_WHEN("i<lead"),
-    T_ROUTER("i>=lead"), T_EXP_PROBS_B(T_OPT, "i>=lead"), T_EXPERTS_MERGED("Fx", 0, "i>=lead"),
+    T_ROUTER("i>=lead"),
+    T_EXP_PROBS_B(T_OPT, "i>=lead"),
+    T_EXPERTS_MERGED("Fx", 0, "i>=lead"),
     T_SHEXP("Fx*nsh", 0, "i>=lead"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
@@ -45,7 +53,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     if (!hp->n_head_k_mla || !hp->n_head_v_mla) hp->n_head_k_mla = hp->n_head_v_mla = 0;
     const int kd = hp->n_head_k_mla ? hp->n_head_k_mla : hp->n_embd_head_k[0];
     TRY(arch_require(kd > hp->n_rot[0], b, "a head of the keys must be larger than its rotary part"));
-    TRY(arch_require(!hp->n_head_k_mla || hp->n_head_kv[0] == 1, b, "the absorbed form of latent attention has one key head"));
+    TRY(arch_require(!hp->n_head_k_mla || hp->n_head_kv[0] == 1, b,
+                     "the absorbed form of latent attention has one key head"));
     // the stored multiplier is a tenth of the one that counts; it divides the magnitude and multiplies the score scale
     const float q = 10.0f * hp->rope_yarn_log_mul, lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f;
     const bool yarn = hp->rope_scaling == LLAMA_ROPE_SCALING_TYPE_YARN;
@@ -63,7 +72,11 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    return ggml_add(g->ctx, blk_network(g, l, cur, il, &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}), x);
+    return ggml_add(
+        g->ctx,
+        blk_network(g, l, cur, il,
+                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}),
+        x);
 }
 
 const struct arch arch_mistral4 = {

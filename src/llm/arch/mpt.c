@@ -9,11 +9,18 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, {SLOT_position_embd, "E,C", T_OPT, 0, 0, 0, 0}, {SLOT_output_norm, "E", T_BIAS_OPT, 0, 0, 0, 0}, T_OUT_TIED,
-    {SLOT_attn_norm, "E", T_BIAS_OPT, 0, 0, 0, 0}, {SLOT_attn_qkv, "E,E+2*K*D", T_BIAS_OPT | T_SCALE, 0, 0, 0, 0},
+    T_EMBD,
+    {SLOT_position_embd, "E,C", T_OPT, 0, 0, 0, 0},
+    {SLOT_output_norm, "E", T_BIAS_OPT, 0, 0, 0, 0},
+    T_OUT_TIED,
+    {SLOT_attn_norm, "E", T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_attn_qkv, "E,E+2*K*D", T_BIAS_OPT | T_SCALE, 0, 0, 0, 0},
     {SLOT_attn_output, "E,E", T_BIAS_OPT | T_SCALE, 0, 0, 0, 0},
-    {SLOT_attn_q_norm, "H*D", T_OPT | T_BIAS_OPT, 0, 0, 0, 0}, {SLOT_attn_k_norm, "K*D", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
-    {SLOT_ffn_norm, "E", T_BIAS_OPT, 0, 0, 0, 0}, {SLOT_ffn_up, "E,F", T_BIAS_OPT, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_attn_q_norm, "H*D", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_attn_k_norm, "K*D", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_ffn_norm, "E", T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_ffn_up, "E,F", T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_ffn_down, "F,E", T_BIAS_OPT, 0, 0, 0, 0},
     {SLOT_ffn_act, "F", T_OPT | T_NO_SUFFIX, 0, 0, "ffn.act.scales", 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
@@ -27,7 +34,9 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     // a norm of k alone, which some files carry, is not applied
     const enum qk_norm qk = l->attn_q_norm.w && l->attn_k_norm.w ? QK_NORM_ROW_LN : QK_NORM_NONE;
     struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_LN);
-    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){.no_rope = true, .clamp = g->hp->f_clamp_kqv, .alibi = g->hp->f_alibi, .qk_norm = qk});
+    cur = blk_self_attn(
+        g, l, cur, il,
+        &(struct attn_opts){.no_rope = true, .clamp = g->hp->f_clamp_kqv, .alibi = g->hp->f_alibi, .qk_norm = qk});
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_linear(g, &l->ffn_up, blk_norm(g, x, &l->ffn_norm, NORM_LN));

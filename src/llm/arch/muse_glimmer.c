@@ -11,7 +11,9 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_gate, "E,H*D", 0, 0, 0, 0, 0},
@@ -39,7 +41,8 @@ static void head(struct graph *g, struct ggml_tensor *x) {
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct ggml_tensor *n = blk_norm(g, x, &l->attn_norm, NORM_RMS);
-    struct ggml_tensor *cur = blk_self_attn(g, l, n, il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD, .gate = blk_linear(g, &l->attn_gate, n)});
+    struct ggml_tensor *cur =
+        blk_self_attn(g, l, n, il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD, .gate = blk_linear(g, &l->attn_gate, n)});
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, blk_norm_eps(g, cur, &l->post_attn_norm, NORM_RMS, 1e-8f), x);
     n = blk_norm(g, x, &l->ffn_norm, NORM_RMS);

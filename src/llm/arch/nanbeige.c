@@ -9,7 +9,9 @@ static const struct arch_key keys[] = {
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_ROPE_FREQS,
     T_NORM(attn_norm),
     T_QKV,
@@ -21,7 +23,8 @@ static const struct arch_tensor tensors[] = {
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     const int n = hp->n_layer_weights;
-    TRY(arch_require(hp->n_loops > 0 && n * hp->n_loops <= MAX_LAYERS, b, "num_loops times its layers must lie between 1 and 512"));
+    TRY(arch_require(hp->n_loops > 0 && n * hp->n_loops <= MAX_LAYERS, b,
+                     "num_loops times its layers must lie between 1 and 512"));
     hp->n_layer = n * hp->n_loops;
     for (int i = n; i < hp->n_layer; i++) {  // layer i is layer i mod n once more
         hp->n_head[i] = hp->n_head[i % n];
@@ -39,7 +42,8 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     const int n = g->hp->n_layer_weights;
     (void) l;
     x = blk_pre_norm(g, &g->layers[il % n], x, il, &(struct form_opts){0});
-    if ((il + 1) % n == 0 && il + 1 < g->hp->n_layer && !g->hp->skip_loop_norm) x = blk_norm(g, x, &g->w->output_norm, NORM_RMS);
+    if ((il + 1) % n == 0 && il + 1 < g->hp->n_layer && !g->hp->skip_loop_norm)
+        x = blk_norm(g, x, &g->w->output_norm, NORM_RMS);
     return x;
 }
 

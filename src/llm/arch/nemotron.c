@@ -4,13 +4,15 @@
 static const struct arch_key keys[] = {K_LN, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM_B,
+    T_EMBD,
+    T_OUT_NORM_B,
     T_OUT_OWN,
     T_NORM_B(attn_norm),
     T_QKV,
     {SLOT_attn_output, "E,E", T_BIAS_OPT | T_SCALE, 0, 0, 0, 0},
     T_NORM_B(ffn_norm),
-    {SLOT_ffn_up, "E,F", T_BIAS_OPT, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_ffn_up, "E,F", T_BIAS_OPT, 0, 0, 0, 0},
+    {SLOT_ffn_down, "F,E", T_BIAS_OPT, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

@@ -4,9 +4,16 @@
 static const struct arch_key keys[] = {K_RMS, K_SWA, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
-    T_QKV, {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0}, {SLOT_attn_q_norm, "E", 0, 0, 0, 0, 0}, {SLOT_attn_k_norm, "K*D", 0, 0, 0, 0, 0},
-    T_NORM(post_attn_norm), T_FFN, T_NORM(post_ffw_norm),
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
+    T_QKV,
+    {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
+    {SLOT_attn_q_norm, "E", 0, 0, 0, 0, 0},
+    {SLOT_attn_k_norm, "K*D", 0, 0, 0, 0, 0},
+    T_NORM(post_attn_norm),
+    T_FFN,
+    T_NORM(post_ffw_norm),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

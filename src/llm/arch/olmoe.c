@@ -4,9 +4,17 @@
 static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
-    T_NORM(attn_norm), T_QKV, T_O, {SLOT_attn_q_norm, "H*D", 0, 0, 0, 0, 0}, {SLOT_attn_k_norm, "K*D", 0, 0, 0, 0, 0},
-    T_NORM(ffn_norm), T_ROUTER(0), T_EXPERTS("F", 0, 0),
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_OWN,
+    T_NORM(attn_norm),
+    T_QKV,
+    T_O,
+    {SLOT_attn_q_norm, "H*D", 0, 0, 0, 0, 0},
+    {SLOT_attn_k_norm, "K*D", 0, 0, 0, 0, 0},
+    T_NORM(ffn_norm),
+    T_ROUTER(0),
+    T_EXPERTS("F", 0, 0),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

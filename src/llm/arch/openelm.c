@@ -4,9 +4,14 @@
 static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM,
-    T_NORM(attn_norm), {SLOT_attn_qkv, "E,(H+2*K)*D", 0, 0, 0, 0, 0}, T_QK_NORM, {SLOT_attn_output, "H*D,E", T_SCALE, 0, 0, 0, 0},
-    T_NORM(ffn_norm), T_FFN,
+    T_EMBD,
+    T_OUT_NORM,
+    T_NORM(attn_norm),
+    {SLOT_attn_qkv, "E,(H+2*K)*D", 0, 0, 0, 0, 0},
+    T_QK_NORM,
+    {SLOT_attn_output, "H*D,E", T_SCALE, 0, 0, 0, 0},
+    T_NORM(ffn_norm),
+    T_FFN,
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

@@ -4,7 +4,8 @@
 static const struct arch_key keys[] = {K_LN, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM_B,
+    T_EMBD,
+    T_OUT_NORM_B,
     T_OUT_OWN,
     T_NORM_B(attn_norm),
     T_QKV,

@@ -4,12 +4,10 @@
 static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_OWN,
-    T_NORM(attn_norm),
-    T_QKV,
-    {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
-    T_FFN,
-    {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
+    T_EMBD,    T_OUT_NORM,
+    T_OUT_OWN, T_NORM(attn_norm),
+    T_QKV,     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
+    T_FFN,     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {

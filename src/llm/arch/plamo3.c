@@ -4,14 +4,17 @@
 static const struct arch_key keys[] = {K_RMS, K_SWA, K_ROPE_SWA("10000"), {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
     {SLOT_attn_qkv, "E,H*D+K*D+K*Dv", 0, 0, 0, 0, 0},
     T_QK_NORM,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     {SLOT_post_attn_norm, "E", T_NO_SUFFIX, 0, 0, 0, 0},
     T_NORM(ffn_norm),
-    {SLOT_ffn_up, "E,2*F", 0, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
+    {SLOT_ffn_up, "E,2*F", 0, 0, 0, 0, 0},
+    {SLOT_ffn_down, "F,E", 0, 0, 0, 0, 0},
     {SLOT_post_ffw_norm, "E", T_NO_SUFFIX, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };

@@ -2,21 +2,20 @@
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
-    K_RMS,
-    K_FX_OR("F/U"),
-    K_SECTIONS(REQ),
-    {"n_deepstack_layers", HP_n_deepstack, "0", 0},
-    {NULL, 0, NULL, 0},
+    K_RMS, K_FX_OR("F/U"), K_SECTIONS(REQ), {"n_deepstack_layers", HP_n_deepstack, "0", 0}, {NULL, 0, NULL, 0},
 };
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     T_QK_NORM,
     T_NORM(ffn_norm),
-    T_ROUTER(0), T_EXPERTS("Fx", 0, 0),
+    T_ROUTER(0),
+    T_EXPERTS("Fx", 0, 0),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
@@ -32,7 +31,8 @@ static struct ggml_tensor *embed(struct graph *g) {
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct ggml_tensor *extra = !g->n.has_token && il < g->hp->n_deepstack ? blk_deep_slice(g, il + 1) : NULL;
-    struct ggml_tensor *cur = blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD});
+    struct ggml_tensor *cur =
+        blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD});
     blk_select3(g, il, &cur, &x, &extra);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_moe(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), il, &(struct moe_opts){.gate = GATE_SOFTMAX, .norm = true});

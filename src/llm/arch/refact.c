@@ -4,7 +4,9 @@
 static const struct arch_key keys[] = {K_RMS, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM, T_OUT_TIED,
+    T_EMBD,
+    T_OUT_NORM,
+    T_OUT_TIED,
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
@@ -20,7 +22,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur = blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct attn_opts){.no_rope = true, .alibi = 8.0f});
+    struct ggml_tensor *cur = blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il,
+                                            &(struct attn_opts){.no_rope = true, .alibi = 8.0f});
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);

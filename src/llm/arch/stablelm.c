@@ -4,10 +4,16 @@
 static const struct arch_key keys[] = {K_LN, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
-    T_EMBD, T_OUT_NORM_B, T_OUT_OWN,
-    T_NORM_B(attn_norm), T_QKV, {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
-    {SLOT_attn_q_norm, "D,H", T_OPT, 0, 0, 0, 0}, {SLOT_attn_k_norm, "D,K", T_OPT, 0, 0, 0, 0},
-    {SLOT_ffn_norm, "E", T_OPT | T_BIAS, 0, 0, 0, 0}, T_FFN,
+    T_EMBD,
+    T_OUT_NORM_B,
+    T_OUT_OWN,
+    T_NORM_B(attn_norm),
+    T_QKV,
+    {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
+    {SLOT_attn_q_norm, "D,H", T_OPT, 0, 0, 0, 0},
+    {SLOT_attn_k_norm, "D,K", T_OPT, 0, 0, 0, 0},
+    {SLOT_ffn_norm, "E", T_OPT | T_BIAS, 0, 0, 0, 0},
+    T_FFN,
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

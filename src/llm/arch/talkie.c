@@ -9,12 +9,16 @@ static const struct arch_tensor tensors[] = {
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     {SLOT_attn_q_norm, "1,H", 0, 0, 0, 0, 0},
-    {SLOT_ffn_gate, "E,F", 0, 0, 0, 0, 0}, {SLOT_ffn_up, "E,F", 0, 0, 0, 0, 0}, {SLOT_ffn_down, "F,E", T_SCALE, 0, 0, 0, 0},
+    {SLOT_ffn_gate, "E,F", 0, 0, 0, 0, 0},
+    {SLOT_ffn_up, "E,F", 0, 0, 0, 0, 0},
+    {SLOT_ffn_down, "F,E", T_SCALE, 0, 0, 0, 0},
     {SLOT_layer_output_scale, "1", 0, 0, 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
-static void head(struct graph *g, struct ggml_tensor *x) { blk_head(g, x, &(struct head_opts){.scale = g->hp->f_logit_scale}); }
+static void head(struct graph *g, struct ggml_tensor *x) {
+    blk_head(g, x, &(struct head_opts){.scale = g->hp->f_logit_scale});
+}
 
 static struct ggml_tensor *embed(struct graph *g) {
     struct ggml_tensor *x = blk_norm(g, blk_embed(g, 0), NULL, NORM_RMS);

@@ -108,7 +108,8 @@ static void each_visible(const struct graph_input *in, const struct graph *g, co
         fn(ud, cell, k);
 }
 
-void each_seen(int view, const struct graph *g, const struct ubatch *ub, int i, void (*fn)(void *ud, int32_t cell, int32_t index), void *ud) {
+void each_seen(int view, const struct graph *g, const struct ubatch *ub, int i,
+               void (*fn)(void *ud, int32_t cell, int32_t index), void *ud) {
     each_visible(&(struct graph_input){.a = view, .b = WINDOW_NONE}, g, ub, i, fn, ud);
 }
 

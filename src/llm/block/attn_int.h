@@ -16,4 +16,5 @@ void fill_buckets(const struct graph_input *in, const struct graph *g, const str
 void fill_pool_pos(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
 void fill_cell_pos(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
 // Calls fn for every cell of the cache that row i of the micro-batch sees without a window.
-void each_seen(int view, const struct graph *g, const struct ubatch *ub, int i, void (*fn)(void *ud, int32_t cell, int32_t index), void *ud);
+void each_seen(int view, const struct graph *g, const struct ubatch *ub, int i,
+               void (*fn)(void *ud, int32_t cell, int32_t index), void *ud);

@@ -35,7 +35,8 @@ struct ggml_tensor *blk_embed(struct graph *g, float scale);
 // embedded x [E, T].
 struct ggml_tensor *blk_per_layer_inputs(struct graph *g, struct ggml_tensor *x);
 // What such a layer adds to x: post_norm(proj(gelu(inp_gate x) * p)), p [Ep, T].
-struct ggml_tensor *blk_per_layer_branch(struct graph *g, const struct layer *l, struct ggml_tensor *x, struct ggml_tensor *p);
+struct ggml_tensor *blk_per_layer_branch(struct graph *g, const struct layer *l, struct ggml_tensor *x,
+                                         struct ggml_tensor *p);
 // Slice i of the rows of an image [E, T], whose width is a multiple of E (Qwen3-VL).
 struct ggml_tensor *blk_deep_slice(struct graph *g, int i);
 // Rows of the table w by position, e.g. GPT-2's position_embd.
@@ -48,17 +49,17 @@ void blk_select3(struct graph *g, int il, struct ggml_tensor **a, struct ggml_te
 
 // ---- rope.c -------------------------------------------------------------------------------------------------------
 struct rope_opts {
-    int n_rot;                    // dims that turn
-    int offset;                   // first of them
-    int mode;                     // GGML_ROPE_TYPE_*
+    int n_rot;   // dims that turn
+    int offset;  // first of them
+    int mode;    // GGML_ROPE_TYPE_*
     float base, freq_scale, ext, mag, beta_fast, beta_slow;
     struct ggml_tensor *factors;
-    struct ggml_tensor *pos;      // NULL: the tokens' positions
-    bool back;                    // turn by the negative angle
+    struct ggml_tensor *pos;  // NULL: the tokens' positions
+    bool back;                // turn by the negative angle
 };
 // What the keys say for this layer (windowed layers: their own base and scale).
 struct rope_opts rope_layer(struct graph *g, int il);
-struct ggml_tensor *blk_rope(struct graph *g, struct ggml_tensor *x, int il);                              // x [D, H, T]
+struct ggml_tensor *blk_rope(struct graph *g, struct ggml_tensor *x, int il);  // x [D, H, T]
 struct ggml_tensor *blk_rope_ext(struct graph *g, struct ggml_tensor *x, const struct rope_opts *o);
 // rope_freqs, else rope_factors_long if n_ctx_seq > C0 else rope_factors_short, of those the model has; NULL: none.
 struct ggml_tensor *rope_factors(const struct graph *g);
@@ -66,26 +67,26 @@ struct ggml_tensor *rope_factors(const struct graph *g);
 // ---- attn.c -------------------------------------------------------------------------------------------------------
 enum qk_norm { QK_NORM_NONE = 0, QK_NORM_HEAD, QK_NORM_ROW, QK_NORM_HEAD_LN, QK_NORM_ROW_LN };
 struct attn_opts {
-    float scale;                  // 0: hp->f_attn_scale, or 1/sqrt(D) if that is 0
+    float scale;  // 0: hp->f_attn_scale, or 1/sqrt(D) if that is 0
     float softcap, alibi;
-    enum qk_norm qk_norm;         // attn_q_norm, attn_k_norm, where the layer has them
+    enum qk_norm qk_norm;  // attn_q_norm, attn_k_norm, where the layer has them
     bool norm_after_rope;
-    bool no_rope;                 // besides the layers that setup left out of hp->rope_layers
-    const struct rope_opts *rope; // NULL: rope_layer
-    struct ggml_tensor *sinks;    // [H]
-    struct ggml_tensor *temp;     // [1, 1, T] multiplies q after RoPE
-    struct ggml_tensor *bias;     // [n_cell, T, H] added to the scores (attn_bias_cells)
-    struct ggml_tensor *keep;     // [n_cell, T] or [n_cell, T, H], 0 or -inf, added to the mask: sparse attention
-    struct ggml_tensor *more;     // further keys [D, n] of the cache's type, after those of the cache (one key head, v_of_k)
+    bool no_rope;                  // besides the layers that setup left out of hp->rope_layers
+    const struct rope_opts *rope;  // NULL: rope_layer
+    struct ggml_tensor *sinks;     // [H]
+    struct ggml_tensor *temp;      // [1, 1, T] multiplies q after RoPE
+    struct ggml_tensor *bias;      // [n_cell, T, H] added to the scores (attn_bias_cells)
+    struct ggml_tensor *keep;      // [n_cell, T] or [n_cell, T, H], 0 or -inf, added to the mask: sparse attention
+    struct ggml_tensor *more;  // further keys [D, n] of the cache's type, after those of the cache (one key head, v_of_k)
     struct ggml_tensor *more_mask;  // [n, T] who sees them: 0 or -inf
-    struct ggml_tensor *gate;     // [H * Dv, T] or [H, T] logits: the result times their sigmoid
-    int v_of_k;                   // > 0: the value is the first v_of_k elements of the key (latent attention)
-    int cache;                    // 1 + cache to use; 0: hp->kv_cache[il]
-    bool no_window;               // full attention in this layer, whatever hp->is_swa says
-    bool no_out;                  // leave out attn_output
-    float clamp;                  // q, k, v to [-clamp, clamp]
-    bool raw_qkv;                 // no biases
-    bool q_gated;                 // rows of q are [query, gate] per head; the result times sigmoid(gate)
+    struct ggml_tensor *gate;       // [H * Dv, T] or [H, T] logits: the result times their sigmoid
+    int v_of_k;                     // > 0: the value is the first v_of_k elements of the key (latent attention)
+    int cache;                      // 1 + cache to use; 0: hp->kv_cache[il]
+    bool no_window;                 // full attention in this layer, whatever hp->is_swa says
+    bool no_out;                    // leave out attn_output
+    float clamp;                    // q, k, v to [-clamp, clamp]
+    bool raw_qkv;                   // no biases
+    bool q_gated;                   // rows of q are [query, gate] per head; the result times sigmoid(gate)
 };
 struct qkv {
     struct ggml_tensor *q, *k, *v;  // [D, H, T], [D, K, T], [Dv, K, T]
@@ -94,12 +95,14 @@ struct qkv {
 // attn_k too there are only queries (layers that share another one's cache).
 struct qkv blk_qkv(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o);
 // The whole of it: projections, norms, RoPE, attention, gate, output projection. x [E, T] -> [E, T] ([H*Dv, T] with no_out).
-struct ggml_tensor *blk_self_attn(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct attn_opts *o);
+struct ggml_tensor *blk_self_attn(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                                  const struct attn_opts *o);
 // Store k and v (NULL: the cache already holds them: shared layers) and attend. q [D, H, T] -> [H * Dv, T].
 struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v, int il,
                                const struct attn_opts *o);
 // Attention of q to the encoder's output: k, v [D, K, n_enc] made from g->cross.
-struct ggml_tensor *blk_cross_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v, float scale);
+struct ggml_tensor *blk_cross_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v,
+                                     float scale);
 // The encoder's output as an input [E, n_enc].
 struct ggml_tensor *in_cross(struct graph *g);
 // Cells that attention of this layer looks over; masks over them: visible 0, else -inf [n_cell, T].
@@ -120,7 +123,8 @@ struct ggml_tensor *in_pool_pos(struct graph *g, int il, int n);
 // ---- select.c -----------------------------------------------------------------------------------------------------
 // Scores of an indexer: sum over heads of w * max(0, q . key). q [d, heads, T] (contiguous), keys [d, n_cell] (blk_cache_extra),
 // w [heads, T], NULL: all 1.
-struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys, struct ggml_tensor *w);
+struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *keys,
+                                      struct ggml_tensor *w);
 // For attn_opts.keep: 0 in each query's k best visible cells, -inf in all others; ties by the heap rule of the sheets. scores [n_cell, T].
 struct ggml_tensor *attn_keep_top(struct graph *g, struct ggml_tensor *scores, int il, int k);
 // The same where rows are not cells: pos [n, T] i32 says which position each row stands for, -1 if the query doesn't see it.
@@ -134,11 +138,12 @@ struct ggml_tensor *attn_keep_blocks(struct graph *g, struct ggml_tensor *scores
 
 // The indexer of latent attention (DeepSeek-V3.2): stores its key of this layer, gives attn_opts.keep. x [E, T] is normed.
 struct mla_index_opts {
-    int mode;                     // GGML_ROPE_TYPE_* of the indexer's heads
-    bool rope_last;               // their last n_rot dims turn instead of the first
-    float eps;                    // of the key's LayerNorm
+    int mode;        // GGML_ROPE_TYPE_* of the indexer's heads
+    bool rope_last;  // their last n_rot dims turn instead of the first
+    float eps;       // of the key's LayerNorm
 };
-struct ggml_tensor *blk_mla_select(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct mla_index_opts *o);
+struct ggml_tensor *blk_mla_select(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                                   const struct mla_index_opts *o);
 
 // Through F16 and back: what files of keys keep of a value.
 struct ggml_tensor *blk_f16_rounded(struct graph *g, struct ggml_tensor *x);
@@ -146,8 +151,8 @@ struct ggml_tensor *blk_f16_rounded(struct graph *g, struct ggml_tensor *x);
 // ---- compress.c ---------------------------------------------------------------------------------------------------
 struct compress_opts {
     const struct weight *kv, *gate, *ape, *norm;  // [E, w], [E, w], [w, n], [d]; w = 2 d: overlapping blocks
-    int n;                        // positions per block: a divisor or a multiple of CELL_BLOCK, at most 128
-    int state_off;                // of its (w / d * n - 1) * 2 w values in the layer's conv state
+    int n;                                        // positions per block: a divisor or a multiple of CELL_BLOCK, at most 128
+    int state_off;                                // of its (w / d * n - 1) * 2 w values in the layer's conv state
     const struct rope_opts *rope;
 };
 // Keys of blocks [d, T]: in each token that ends a block, turned by the block's first position; zero in other tokens.
@@ -160,13 +165,13 @@ struct ggml_tensor *in_block_mask(struct graph *g, int64_t n_row, int n);
 
 // ---- mla.c --------------------------------------------------------------------------------------------------------
 struct mla_opts {
-    float scale;                  // 0: 1/sqrt(kd)
+    float scale;  // 0: 1/sqrt(kd)
     bool no_rope;
     bool swa;                     // the layer's windowed geometry (rank, head sizes)
     const struct weight *k_norm;  // norm of the shared rope part
     struct ggml_tensor *keep, *sinks, *temp;
-    const struct weight *gate;    // sigmoid gate on the heads' result: width H or H * vd
-    struct ggml_tensor **q_low;   // out: RMS(Wqa x), which indexers read
+    const struct weight *gate;   // sigmoid gate on the heads' result: width H or H * vd
+    struct ggml_tensor **q_low;  // out: RMS(Wqa x), which indexers read
     const struct rope_opts *rope;
 };
 struct ggml_tensor *blk_mla(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct mla_opts *o);
@@ -175,7 +180,7 @@ struct ggml_tensor *blk_mla(struct graph *g, const struct layer *l, struct ggml_
 // act(gate) * up, clamped as the options say. up may be NULL: act(gate) alone.
 struct act_opts {
     enum act act;
-    float clamp;                  // clamped SwiGLU; > 1e-6 to have effect
+    float clamp;  // clamped SwiGLU; > 1e-6 to have effect
     bool clamp_late;
 };
 struct ggml_tensor *blk_act(struct graph *g, struct ggml_tensor *gate, struct ggml_tensor *up, const struct act_opts *o);
@@ -187,22 +192,23 @@ struct ggml_tensor *blk_ffn_layer(struct graph *g, const struct layer *l, struct
 
 // ---- moe.c --------------------------------------------------------------------------------------------------------
 struct moe_opts {
-    enum moe_gate gate;           // 0: hp->expert_gating, softmax if that is 0
-    bool norm;                    // weights divided by their sum
-    float wscale;                 // 0: none
+    enum moe_gate gate;  // 0: hp->expert_gating, softmax if that is 0
+    bool norm;           // weights divided by their sum
+    float wscale;        // 0: none
     struct act_opts act;
-    struct ggml_tensor *router_x; // what the router sees; NULL: x
-    struct ggml_tensor *logits;   // given router logits [X, T]; NULL: computed
-    struct ggml_tensor *ids;      // given choice [U, T] i32; NULL: top U
-    struct ggml_tensor *w;        // given weights [1, U, T]; NULL: computed
-    bool scale_input;             // the expert's input is multiplied by the weight, not its result (llama4)
-    int n_used;                   // 0: hp->n_expert_used[il]
+    struct ggml_tensor *router_x;                 // what the router sees; NULL: x
+    struct ggml_tensor *logits;                   // given router logits [X, T]; NULL: computed
+    struct ggml_tensor *ids;                      // given choice [U, T] i32; NULL: top U
+    struct ggml_tensor *w;                        // given weights [1, U, T]; NULL: computed
+    bool scale_input;                             // the expert's input is multiplied by the weight, not its result (llama4)
+    int n_used;                                   // 0: hp->n_expert_used[il]
     const struct weight *gate_e, *up_e, *down_e;  // NULL: the layer's ffn_*_exps
     struct ggml_tensor **out_ids, **out_probs;    // out, may be NULL
 };
 struct ggml_tensor *blk_moe(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct moe_opts *o);
 // The shared expert ffn_*_shexp; times sigmoid(ffn_gate_inp_shexp . x) where the layer has that.
-struct ggml_tensor *blk_shared_expert(struct graph *g, const struct layer *l, struct ggml_tensor *x, const struct act_opts *o);
+struct ggml_tensor *blk_shared_expert(struct graph *g, const struct layer *l, struct ggml_tensor *x,
+                                      const struct act_opts *o);
 
 // ---- forms.c ------------------------------------------------------------------------------------------------------
 // A whole layer in one of the usual forms, with the norms' names of the sheets. The network is dense, or experts where the layer
@@ -210,22 +216,27 @@ struct ggml_tensor *blk_shared_expert(struct graph *g, const struct layer *l, st
 struct form_opts {
     enum norm norm;
     struct attn_opts attn;
-    struct act_opts act;          // of the dense network and the shared expert
+    struct act_opts act;  // of the dense network and the shared expert
     struct moe_opts moe;
-    float residual;               // scale of both branches; 0: none
+    float residual;  // scale of both branches; 0: none
     // Takes attention's place in recurrent layers (pre-norm and sandwich); NULL: none are.
     struct ggml_tensor *(*recurrent)(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
 };
 // The network alone: x is normed already.
-struct ggml_tensor *blk_network(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
+struct ggml_tensor *blk_network(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                                const struct form_opts *o);
 // h = x + attn(attn_norm x); y = h + ffn(ffn_norm h)
-struct ggml_tensor *blk_pre_norm(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
+struct ggml_tensor *blk_pre_norm(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                                 const struct form_opts *o);
 // h = x + post_attn_norm(attn(attn_norm x)); y = h + post_ffw_norm(ffn(ffn_norm h))
-struct ggml_tensor *blk_sandwich(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
+struct ggml_tensor *blk_sandwich(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                                 const struct form_opts *o);
 // h = attn_output_norm(x + attn(x)), then attn_norm_2(h + x) where the layer has that; y = layer_output_norm(h + ffn(h))
-struct ggml_tensor *blk_post_norm(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
+struct ggml_tensor *blk_post_norm(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                                  const struct form_opts *o);
 // n = attn_norm x; y = x + attn(n) + ffn(n)
-struct ggml_tensor *blk_parallel(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct form_opts *o);
+struct ggml_tensor *blk_parallel(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
+                                 const struct form_opts *o);
 
 // ---- recurrent.c --------------------------------------------------------------------------------------------------
 // In graphs with recurrent layers rows lie sequence by sequence: x [E, T] is [E, n_seq_tokens, n_seqs] (blk_by_seq).
@@ -248,8 +259,8 @@ struct ggml_tensor *blk_conv(struct graph *g, struct ggml_tensor *x, struct ggml
 // The previous token's row of x [E, n_seq_tokens, n_seqs] (zero before the first); E values of the conv state from state_off on.
 struct ggml_tensor *blk_token_shift(struct graph *g, struct ggml_tensor *x, int il, int state_off);
 // x [hd, nh, t, S], dt [nh, t, S] before softplus, a [N or 1, nh], b, c [N, groups, t, S]: y [hd, nh, t, S] (a view).
-struct ggml_tensor *blk_ssm_scan(struct graph *g, int il, struct ggml_tensor *x, struct ggml_tensor *dt, struct ggml_tensor *a, struct ggml_tensor *b,
-                                 struct ggml_tensor *c);
+struct ggml_tensor *blk_ssm_scan(struct graph *g, int il, struct ggml_tensor *x, struct ggml_tensor *dt,
+                                 struct ggml_tensor *a, struct ggml_tensor *b, struct ggml_tensor *c);
 // Reads and writes the main state around a WKV operation: its starting state, and its result [n * H, T + n * n_seqs] without the states
 // [n, H, T]. Both give only the last state: ARCH_NO_SNAPSHOTS.
 struct ggml_tensor *blk_wkv_state(struct graph *g, int il);
@@ -261,20 +272,20 @@ struct ggml_tensor *blk_short_conv(struct graph *g, const struct layer *l, struc
 
 // ---- delta.c ------------------------------------------------------------------------------------------------------
 struct delta_opts {
-    struct ggml_tensor *q, *k;       // [Dk, Hk, t, S], normed; head h of v uses head h mod Hk; q is scaled by 1/sqrt(Dk) inside
-    struct ggml_tensor *v;           // [Dv, H, t, S]
-    struct ggml_tensor *gate;        // log decay [1 or Dk, H, t, S]
-    struct ggml_tensor *beta;        // [1, H, t, S]
+    struct ggml_tensor *q, *k;  // [Dk, Hk, t, S], normed; head h of v uses head h mod Hk; q is scaled by 1/sqrt(Dk) inside
+    struct ggml_tensor *v;      // [Dv, H, t, S]
+    struct ggml_tensor *gate;   // log decay [1 or Dk, H, t, S]
+    struct ggml_tensor *beta;   // [1, H, t, S]
 };
-struct ggml_tensor *blk_delta_net(struct graph *g, int il, const struct delta_opts *o);              // [Dv, H, t, S] (a view)
+struct ggml_tensor *blk_delta_net(struct graph *g, int il, const struct delta_opts *o);  // [Dv, H, t, S] (a view)
 // Gated delta net of Qwen3-Next and later: x [E, T] -> [E, T]. Projections attn_qkv and attn_gate, or the old ssm_in; ssm_ba, or
 // ssm_beta and ssm_alpha. The result's norm is gated by silu, or by sigmoid.
 struct ggml_tensor *blk_gated_delta(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, bool sigmoid);
 struct kda_opts {
-    struct ggml_tensor *gate;        // logits of the output gate [d * H, T]
-    float lower;                     // < 0 and finite: decay lower * sigmoid(-a z), else a * softplus(z)
-    bool a_positive;                 // ssm_a is stored without its minus: lower * sigmoid(a z)
-    float l2_eps;                    // 0: hp->eps
+    struct ggml_tensor *gate;  // logits of the output gate [d * H, T]
+    float lower;               // < 0 and finite: decay lower * sigmoid(-a z), else a * softplus(z)
+    bool a_positive;           // ssm_a is stored without its minus: lower * sigmoid(a z)
+    float l2_eps;              // 0: hp->eps
 };
 // Kimi delta attention: z = f_b f_a x + dt (f_a alone where f_b is missing); output projection included.
 struct ggml_tensor *blk_kda(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct kda_opts *o);
@@ -282,16 +293,17 @@ struct ggml_tensor *blk_kda(struct graph *g, const struct layer *l, struct ggml_
 // ---- streams.c ----------------------------------------------------------------------------------------------------
 // Hyper-connections (arXiv 2409.19606, 2512.24880): the residual is hp->n_hc streams side by side, [hc * E, T].
 struct hc_weights {
-    const struct weight *fn, *base, *scale;   // hc_attn_* or hc_ffn_*
+    const struct weight *fn, *base, *scale;  // hc_attn_* or hc_ffn_*
 };
 // Every stream begins as the embedding.
 struct ggml_tensor *blk_hc_begin(struct graph *g, struct ggml_tensor *x);
 // A branch's input [E, T]; *mix [(2 + hc) hc or 2 hc, T] goes to blk_hc_out.
 struct ggml_tensor *blk_hc_in(struct graph *g, struct ggml_tensor *x, const struct hc_weights *w, struct ggml_tensor **mix);
 // The streams after a branch gave y [E, T]: mixed by a doubly stochastic matrix if hp->hc_iter > 0, else each for itself.
-struct ggml_tensor *blk_hc_out(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *y, struct ggml_tensor *mix, const struct hc_weights *w);
-struct ggml_tensor *blk_hc_mean(struct graph *g, struct ggml_tensor *x);                              // [E, T]
-struct ggml_tensor *blk_hc_end(struct graph *g, struct ggml_tensor *x);                               // [E, T], weighed by output_hc_*
+struct ggml_tensor *blk_hc_out(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *y, struct ggml_tensor *mix,
+                               const struct hc_weights *w);
+struct ggml_tensor *blk_hc_mean(struct graph *g, struct ggml_tensor *x);  // [E, T]
+struct ggml_tensor *blk_hc_end(struct graph *g, struct ggml_tensor *x);   // [E, T], weighed by output_hc_*
 // out[e, d, t] = sum over s of x[e, s, t] * m[s, d, t]: x [E, n, T], m [n, d, T] contiguous.
 struct ggml_tensor *blk_mix_streams(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *m);
 

@@ -36,7 +36,7 @@ struct hparams {
     // n-gram embeddings: hash multipliers of the n tokens; first row and number of rows of each head's table
     uint64_t ple_mul[PLE_MAX_NGRAM];
     int64_t ple_offset[PLE_MAX_HEADS], ple_rows[PLE_MAX_HEADS];
-    int32_t rope_mode;                                 // enum llama_rope_type
+    int32_t rope_mode;  // enum llama_rope_type
 };
 
 // A field by number, so that tables can name fields and expressions can find symbols.

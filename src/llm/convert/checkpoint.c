@@ -17,8 +17,8 @@ static const struct dtype {
     enum ggml_type type;
     size_t size;
 } dtypes[] = {{"F32", GGML_TYPE_F32, 4}, {"F16", GGML_TYPE_F16, 2}, {"BF16", GGML_TYPE_BF16, 2}, {"F64", GGML_TYPE_F64, 8},
-              {"I64", GGML_TYPE_I64, 8}, {"I32", GGML_TYPE_I32, 4}, {"I16", GGML_TYPE_I16, 2}, {"I8", GGML_TYPE_I8, 1},
-              {"U8", GGML_TYPE_I8, 1}, {"BOOL", GGML_TYPE_I8, 1}};
+              {"I64", GGML_TYPE_I64, 8}, {"I32", GGML_TYPE_I32, 4}, {"I16", GGML_TYPE_I16, 2},   {"I8", GGML_TYPE_I8, 1},
+              {"U8", GGML_TYPE_I8, 1},   {"BOOL", GGML_TYPE_I8, 1}};
 
 static const struct dtype *find_dtype(const char *name) {
     for (size_t i = 0; name && i < sizeof(dtypes) / sizeof(dtypes[0]); i++)
@@ -53,8 +53,11 @@ static enum err take_entry(struct checkpoint *c, int i_file, uint64_t data_start
     const char *path = c->files[i_file].path;
     const struct dtype *d = find_dtype(json_string_value(json_object_get(entry, "dtype")));
     json_t *shape = json_object_get(entry, "shape"), *range = json_object_get(entry, "data_offsets");
-    if (!d) return err_set(ERR_UNSUPPORTED, "%s: tensor '%s' has the element type %s, which is not supported", path, name,
-                           json_string_value(json_object_get(entry, "dtype")) ? json_string_value(json_object_get(entry, "dtype")) : "(none)");
+    if (!d)
+        return err_set(ERR_UNSUPPORTED, "%s: tensor '%s' has the element type %s, which is not supported", path, name,
+                       json_string_value(json_object_get(entry, "dtype"))
+                           ? json_string_value(json_object_get(entry, "dtype"))
+                           : "(none)");
     if (!json_is_array(shape) || json_array_size(shape) > 4 || !json_is_array(range) || json_array_size(range) != 2)
         return err_set(ERR_FORMAT, "%s: tensor '%s' has no shape of at most 4 dimensions, or no data_offsets", path, name);
     struct ckpt_tensor t = {.name = name, .type = d->type, .n_dims = (int) json_array_size(shape), .i_file = i_file};
@@ -67,7 +70,9 @@ static enum err take_entry(struct checkpoint *c, int i_file, uint64_t data_start
     }
     const json_int_t from = json_integer_value(json_array_get(range, 0)), to = json_integer_value(json_array_get(range, 1));
     if (from < 0 || to < from || (uint64_t) to > c->files[i_file].size - data_start || (uint64_t) (to - from) != n * d->size)
-        return err_set(ERR_FORMAT, "%s: tensor '%s' lies at bytes %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT " of %" PRIu64 ", but needs %" PRIu64,
+        return err_set(ERR_FORMAT,
+                       "%s: tensor '%s' lies at bytes %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT " of %" PRIu64
+                       ", but needs %" PRIu64,
                        path, name, from, to, c->files[i_file].size - data_start, n * d->size);
     t.offset = data_start + (uint64_t) from;
     t.bytes = (uint64_t) (to - from);
@@ -90,7 +95,8 @@ static enum err take_file(struct checkpoint *c, const char *path) {
     uint64_t size = 0;
     for (int i = 7; i >= 0; i--) size = size << 8 | raw[i];
     if (size > MAX_HEADER || size > f->size - 8)
-        return err_set(ERR_FORMAT, "%s is not a safetensors file: its header would have %" PRIu64 " bytes of %" PRIu64, path, size, f->size);
+        return err_set(ERR_FORMAT, "%s is not a safetensors file: its header would have %" PRIu64 " bytes of %" PRIu64, path,
+                       size, f->size);
     char *text = malloc(size + 1);
     if (!text) return err_set(ERR_NOMEM, "%s: no memory for a header of %" PRIu64 " bytes", path, size);
     enum err e = file_read(f, 8, text, size);
@@ -98,12 +104,14 @@ static enum err take_file(struct checkpoint *c, const char *path) {
     if (e == ERR_OK) {
         c->headers[i_file] = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
         if (!json_is_object(c->headers[i_file]))
-            e = err_set(ERR_FORMAT, "%s: the header is not a JSON object (%s, byte %d)", path, c->headers[i_file] ? "another value" : why.text, why.position);
+            e = err_set(ERR_FORMAT, "%s: the header is not a JSON object (%s, byte %d)", path,
+                        c->headers[i_file] ? "another value" : why.text, why.position);
     }
     free(text);
     const char *name;
     json_t *entry;
-    for (void *it = e == ERR_OK ? json_object_iter(c->headers[i_file]) : NULL; it && e == ERR_OK; it = json_object_iter_next(c->headers[i_file], it)) {
+    for (void *it = e == ERR_OK ? json_object_iter(c->headers[i_file]) : NULL; it && e == ERR_OK;
+         it = json_object_iter_next(c->headers[i_file], it)) {
         name = json_object_iter_key(it);
         entry = json_object_iter_value(it);
         if (strcmp(name, "__metadata__") != 0) e = take_entry(c, i_file, 8 + size, name, entry);
@@ -123,29 +131,31 @@ static enum err take_index(struct checkpoint *c, json_t *index) {
     json_t *file;
     enum err e = json_is_object(map) && seen ? ERR_OK : err_set(ERR_FORMAT, "%s: the index has no weight_map", c->dir);
     if (e == ERR_OK) json_object_foreach(map, name, file) {
-        const char *base = json_string_value(file);
-        char path[8192];
-        if (!base || strchr(base, '/')) e = err_set(ERR_FORMAT, "%s: the index gives no file name in the folder for '%s'", c->dir, name);
-        else if (!json_object_get(seen, base)) {
-            json_object_set_new(seen, base, json_true());
-            e = join(path, c->dir, base);
-            if (e == ERR_OK) e = take_file(c, path);
+            const char *base = json_string_value(file);
+            char path[8192];
+            if (!base || strchr(base, '/'))
+                e = err_set(ERR_FORMAT, "%s: the index gives no file name in the folder for '%s'", c->dir, name);
+            else if (!json_object_get(seen, base)) {
+                json_object_set_new(seen, base, json_true());
+                e = join(path, c->dir, base);
+                if (e == ERR_OK) e = take_file(c, path);
+            }
+            if (e != ERR_OK) break;
         }
-        if (e != ERR_OK) break;
-    }
     json_decref(seen);
     return e;
 }
 
 enum err checkpoint_open(struct checkpoint *c, const char *path) {
-    *c = (struct checkpoint) {0};
+    *c = (struct checkpoint){0};
     struct stat st;
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
         const char *slash = strrchr(path, '/');
         snprintf(c->dir, sizeof(c->dir), "%.*s", slash ? (int) (slash - path) : 1, slash ? path : ".");
         return take_file(c, path);
     }
-    if (snprintf(c->dir, sizeof(c->dir), "%s", path) >= (int) sizeof(c->dir)) return err_set(ERR_INVALID, "the path %s is too long", path);
+    if (snprintf(c->dir, sizeof(c->dir), "%s", path) >= (int) sizeof(c->dir))
+        return err_set(ERR_INVALID, "the path %s is too long", path);
     json_t *index = NULL;
     TRY(checkpoint_json(c, "model.safetensors.index.json", false, &index));
     if (index) {
@@ -155,7 +165,8 @@ enum err checkpoint_open(struct checkpoint *c, const char *path) {
     }
     char file[8192];
     TRY(join(file, path, "model.safetensors"));
-    if (access(file, F_OK) != 0) return err_set(ERR_IO, "%s holds neither model.safetensors nor model.safetensors.index.json", path);
+    if (access(file, F_OK) != 0)
+        return err_set(ERR_IO, "%s holds neither model.safetensors nor model.safetensors.index.json", path);
     return take_file(c, file);
 }
 
@@ -168,7 +179,7 @@ void checkpoint_close(struct checkpoint *c) {
     free(c->headers);
     free(c->tensors);
     map_free(&c->by_name);
-    *c = (struct checkpoint) {0};
+    *c = (struct checkpoint){0};
 }
 
 struct ckpt_tensor *checkpoint_find(const struct checkpoint *c, const char *name) {
@@ -177,7 +188,14 @@ struct ckpt_tensor *checkpoint_find(const struct checkpoint *c, const char *name
 }
 
 static float element(enum ggml_type type, const char *p) {
-    union { float f32; double f64; int64_t i64; int32_t i32; int16_t i16; int8_t i8; } v = {0};
+    union {
+        float f32;
+        double f64;
+        int64_t i64;
+        int32_t i32;
+        int16_t i16;
+        int8_t i8;
+    } v = {0};
     switch (type) {
         case GGML_TYPE_F64: memcpy(&v.f64, p, 8); return (float) v.f64;
         case GGML_TYPE_I64: memcpy(&v.i64, p, 8); return (float) v.i64;
@@ -196,10 +214,14 @@ enum err checkpoint_read(const struct checkpoint *c, const struct ckpt_tensor *t
         const size_t now = n - done < (int64_t) step ? (size_t) (n - done) : step;
         e = file_read(&c->files[t->i_file], t->offset + (uint64_t) (i0 + done) * size, raw, now * size);
         if (e != ERR_OK) break;
-        if (t->type == GGML_TYPE_F32) memcpy(out + done, raw, now * 4);
-        else if (t->type == GGML_TYPE_F16) ggml_fp16_to_fp32_row((const ggml_fp16_t *) (const void *) raw, out + done, (int64_t) now);
-        else if (t->type == GGML_TYPE_BF16) ggml_bf16_to_fp32_row((const ggml_bf16_t *) (const void *) raw, out + done, (int64_t) now);
-        else for (size_t i = 0; i < now; i++) out[done + (int64_t) i] = element(t->type, raw + i * size);
+        if (t->type == GGML_TYPE_F32)
+            memcpy(out + done, raw, now * 4);
+        else if (t->type == GGML_TYPE_F16)
+            ggml_fp16_to_fp32_row((const ggml_fp16_t *) (const void *) raw, out + done, (int64_t) now);
+        else if (t->type == GGML_TYPE_BF16)
+            ggml_bf16_to_fp32_row((const ggml_bf16_t *) (const void *) raw, out + done, (int64_t) now);
+        else
+            for (size_t i = 0; i < now; i++) out[done + (int64_t) i] = element(t->type, raw + i * size);
     }
     free(raw);
     return e;

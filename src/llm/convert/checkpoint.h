@@ -12,21 +12,21 @@
 #include <jansson.h>
 
 struct ckpt_tensor {
-    const char *name;      // owner: the checkpoint
-    enum ggml_type type;   // F32, F16, BF16, F64, I8, I16, I32 or I64
+    const char *name;     // owner: the checkpoint
+    enum ggml_type type;  // F32, F16, BF16, F64, I8, I16, I32 or I64
     int n_dims;
-    int64_t shape[4];      // outermost first, as the file has it
+    int64_t shape[4];  // outermost first, as the file has it
     int i_file;
-    uint64_t offset;       // of the data, in the file
+    uint64_t offset;  // of the data, in the file
     uint64_t bytes;
-    bool used;             // set by whoever takes it, so that what was left over can be named
+    bool used;  // set by whoever takes it, so that what was left over can be named
 };
 
 struct checkpoint {
     char dir[4096];
     struct file *files;
     int n_files;
-    json_t **headers;      // [n_files]; hold the names
+    json_t **headers;  // [n_files]; hold the names
     struct ckpt_tensor *tensors;
     size_t n_tensors, room;
     struct map by_name;
@@ -38,7 +38,8 @@ void checkpoint_close(struct checkpoint *c);  // takes a zeroed or half-open one
 
 struct ckpt_tensor *checkpoint_find(const struct checkpoint *c, const char *name);  // NULL if there is none
 // Its n values from i0 on as F32 into out. Integers are converted too.
-MUST_USE enum err checkpoint_read(const struct checkpoint *c, const struct ckpt_tensor *t, int64_t i0, int64_t n, float *out);
+MUST_USE enum err checkpoint_read(const struct checkpoint *c, const struct ckpt_tensor *t, int64_t i0, int64_t n,
+                                  float *out);
 int64_t ckpt_tensor_count(const struct ckpt_tensor *t);
 
 // A JSON file of the folder; *out is NULL (and no error) if it is not there and need is false. Owner of *out: the caller.

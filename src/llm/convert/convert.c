@@ -15,11 +15,11 @@
 // One tensor to write, and where it comes from.
 struct piece {
     char name[GGML_MAX_NAME];
-    struct ckpt_tensor **parts;   // one, or one per expert
+    struct ckpt_tensor **parts;  // one, or one per expert
     int n_parts;
-    struct ggml_tensor *t;        // header in the file's order
+    struct ggml_tensor *t;  // header in the file's order
     bool plus_1, transpose;
-    int permute_heads;            // > 0: rows of each head go from halves to pairs
+    int permute_heads;  // > 0: rows of each head go from halves to pairs
 };
 
 struct convert {
@@ -29,7 +29,7 @@ struct convert {
     struct checkpoint c;
     json_t *config;
     struct gguf_context *out;
-    struct ggml_context *ctx;     // headers of the tensors
+    struct ggml_context *ctx;  // headers of the tensors
     struct hparams hp;
     struct piece *pieces;
     int n_pieces, room;
@@ -39,7 +39,8 @@ struct convert {
 
 // Checkpoints of a bare model leave out the prefix that those with a head have, and the other way round.
 static struct ckpt_tensor *find(const struct convert *k, const char *name) {
-    static const char *const prefixes[] = {"", "model.", "transformer.", "bert.", "language_model.", "model.language_model."};
+    static const char *const prefixes[] = {"",      "model.",          "transformer.",
+                                           "bert.", "language_model.", "model.language_model."};
     char full[512];
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
         snprintf(full, sizeof(full), "%s%s", prefixes[i], name);
@@ -54,15 +55,19 @@ static void hf_name(const struct convert *k, const char *base, int il, int x, co
     char layer[64] = "";
     if (il >= 0) snprintf(layer, sizeof(layer), "%s%d.", k->cls->prefix, il);
     const char *hole = strstr(base, "{}");
-    if (hole) snprintf(out, 512, "%s%.*s%d%s%s", layer, (int) (hole - base), base, x, hole + 2, suffix);
-    else snprintf(out, 512, "%s%s%s", layer, base, suffix);
+    if (hole)
+        snprintf(out, 512, "%s%.*s%d%s%s", layer, (int) (hole - base), base, x, hole + 2, suffix);
+    else
+        snprintf(out, 512, "%s%s%s", layer, base, suffix);
 }
 
 // Its name in the GGUF file.
 static void gguf_name(const struct arch_tensor *row, int il, const char *suffix, char out[160]) {
     const char *base = row->name ? row->name : slot_info(row->slot)->name;
-    if (il >= 0) snprintf(out, 160, "%s.%d.%s%s", row->flags & T_DEC ? "dec.blk" : "blk", il, base, suffix);
-    else snprintf(out, 160, "%s%s", base, suffix);
+    if (il >= 0)
+        snprintf(out, 160, "%s.%d.%s%s", row->flags & T_DEC ? "dec.blk" : "blk", il, base, suffix);
+    else
+        snprintf(out, 160, "%s%s", base, suffix);
 }
 
 static struct piece *new_piece(struct convert *k) {
@@ -73,11 +78,13 @@ static struct piece *new_piece(struct convert *k) {
         k->pieces = grown;
         k->room = room;
     }
-    k->pieces[k->n_pieces] = (struct piece) {0};
+    k->pieces[k->n_pieces] = (struct piece){0};
     return &k->pieces[k->n_pieces++];
 }
 
-static bool is_matrix(enum role role) { return role != ROLE_NORM && role != ROLE_SMALL && role != ROLE_ROUTER && role != ROLE_SMALL_MATRIX; }
+static bool is_matrix(enum role role) {
+    return role != ROLE_NORM && role != ROLE_SMALL && role != ROLE_ROUTER && role != ROLE_SMALL_MATRIX;
+}
 
 static enum ggml_type out_type(const struct convert *k, enum role role, bool bias, int n_dims, int64_t ne0) {
     if (bias || n_dims < 2 || !is_matrix(role) || role == ROLE_EMBD_OTHER) return GGML_TYPE_F32;
@@ -108,12 +115,14 @@ static enum err take_row(struct convert *k, const struct arch_tensor *row, int i
         p->parts[x] = experts ? find(k, name) : first;
         if (!p->parts[x]) return err_set(ERR_FORMAT, "the checkpoint lacks the tensor '%s'", name);
         if (p->parts[x]->n_dims != first->n_dims || memcmp(p->parts[x]->shape, first->shape, sizeof(first->shape)) != 0)
-            return err_set(ERR_FORMAT, "the experts' tensors differ in shape: '%s' and '%s'", first->name, p->parts[x]->name);
+            return err_set(ERR_FORMAT, "the experts' tensors differ in shape: '%s' and '%s'", first->name,
+                           p->parts[x]->name);
         p->parts[x]->used = true;
     }
     char gguf[160];
     gguf_name(row, il, suffix, gguf);
-    if (strlen(gguf) >= sizeof(p->name)) return err_set(ERR_FORMAT, "the name '%s' is longer than %zu bytes", gguf, sizeof(p->name) - 1);
+    if (strlen(gguf) >= sizeof(p->name))
+        return err_set(ERR_FORMAT, "the name '%s' is longer than %zu bytes", gguf, sizeof(p->name) - 1);
     memcpy(p->name, gguf, strlen(gguf) + 1);
     p->plus_1 = (k->cls->flags & CLASS_NORM_PLUS_1) && info->role == ROLE_NORM && !bias;
     p->transpose = (k->cls->flags & CLASS_CONV1D) && il >= 0 && first->n_dims == 2;
@@ -145,10 +154,12 @@ static enum err take_layer(struct convert *k, int il) {
         if (!(row->flags & T_BIAS_ONLY)) TRY(take_row(k, row, il, false, &found));
         if (row->flags & (T_BIAS | T_BIAS_OPT | T_BIAS_ONLY)) TRY(take_row(k, row, il, true, &bias));
         have[row->slot] |= found;
-        const bool needed = !(row->flags & (T_OPT | T_BIAS_ONLY)), missing = (needed && !found) || ((row->flags & T_BIAS) && found && !bias);
+        const bool needed = !(row->flags & (T_OPT | T_BIAS_ONLY)),
+                   missing = (needed && !found) || ((row->flags & T_BIAS) && found && !bias);
         if (!missing) continue;
         const struct slot_info *info = slot_info(row->slot);
-        return err_set(ERR_FORMAT, "the checkpoint has no tensor for %s (layer %d), which architecture %s needs%s", info->name, il, k->arch->name,
+        return err_set(ERR_FORMAT, "the checkpoint has no tensor for %s (layer %d), which architecture %s needs%s",
+                       info->name, il, k->arch->name,
                        row->hf || info->hf ? "" : "; the architecture's table names no counterpart in checkpoints");
     }
     return ERR_OK;
@@ -156,12 +167,16 @@ static enum err take_layer(struct convert *k, int il) {
 
 // What was not taken is named, so that nothing is lost without a word.
 static void name_the_rest(const struct convert *k) {
-    static const char *const known[] = {"position_ids", "rotary_emb.inv_freq", "attn.bias", "attn.masked_bias", "pooler.", "cls.predictions"};
+    static const char *const known[] = {"position_ids", "rotary_emb.inv_freq", "attn.bias", "attn.masked_bias",
+                                        "pooler.",      "cls.predictions"};
     for (size_t i = 0; i < k->c.n_tensors; i++) {
         const struct ckpt_tensor *t = &k->c.tensors[i];
         bool silent = t->used;
         for (size_t n = 0; n < sizeof(known) / sizeof(known[0]); n++) silent |= strstr(t->name, known[n]) != NULL;
-        if (!silent) ggml_log_write(GGML_LOG_LEVEL_WARN, "the tensor '%s' of the checkpoint has no place in architecture %s and is left out\n", t->name, k->arch->name);
+        if (!silent)
+            ggml_log_write(GGML_LOG_LEVEL_WARN,
+                           "the tensor '%s' of the checkpoint has no place in architecture %s and is left out\n", t->name,
+                           k->arch->name);
     }
 }
 
@@ -182,20 +197,28 @@ static void transpose(const float *in, float *out, int64_t n_rows, int64_t n_col
         for (int64_t c = 0; c < n_cols; c++) out[c * n_rows + r] = in[r * n_cols + c];
 }
 
-static enum err write_part(const struct convert *k, const struct piece *p, const struct ckpt_tensor *part, FILE *f, const char *tmp) {
+static enum err write_part(const struct convert *k, const struct piece *p, const struct ckpt_tensor *part, FILE *f,
+                           const char *tmp) {
     const int64_t n = ckpt_tensor_count(part), ne0 = p->t->ne[0];
-    float *x = malloc((size_t) n * sizeof(float)), *y = p->transpose || p->permute_heads ? malloc((size_t) n * sizeof(float)) : NULL;
+    float *x = malloc((size_t) n * sizeof(float)),
+          *y = p->transpose || p->permute_heads ? malloc((size_t) n * sizeof(float)) : NULL;
     char *raw = malloc(ggml_row_size(p->t->type, n));
-    enum err e = x && raw && (y || !(p->transpose || p->permute_heads)) ? checkpoint_read(&k->c, part, 0, n, x)
-                                                                       : err_set(ERR_NOMEM, "no memory for '%s' (%lld values)", p->name, (long long) n);
+    enum err e = x && raw && (y || !(p->transpose || p->permute_heads))
+                     ? checkpoint_read(&k->c, part, 0, n, x)
+                     : err_set(ERR_NOMEM, "no memory for '%s' (%lld values)", p->name, (long long) n);
     if (e == ERR_OK) {
         const int64_t cols = part->n_dims > 1 ? part->shape[part->n_dims - 1] : 1, rows = n / (cols ? cols : 1);
         for (int64_t i = 0; i < n && p->plus_1; i++) x[i] += 1.0f;
-        if (p->permute_heads > 0) permute_rows(x, y, rows, cols, p->permute_heads);
-        else if (p->transpose) transpose(x, y, rows, cols);
+        if (p->permute_heads > 0)
+            permute_rows(x, y, rows, cols, p->permute_heads);
+        else if (p->transpose)
+            transpose(x, y, rows, cols);
         const size_t bytes = ggml_quantize_chunk(p->t->type, y ? y : x, raw, 0, n / ne0, ne0, NULL);
-        if (bytes != ggml_row_size(p->t->type, n)) e = err_set(ERR_FAILED, "'%s' cannot be written as %s: %s", p->name, ggml_type_name(p->t->type), ggml_last_error());
-        else if (fwrite(raw, 1, bytes, f) != bytes) e = err_set(ERR_IO, "writing %s failed: %s", tmp, strerror(errno));
+        if (bytes != ggml_row_size(p->t->type, n))
+            e = err_set(ERR_FAILED, "'%s' cannot be written as %s: %s", p->name, ggml_type_name(p->t->type),
+                        ggml_last_error());
+        else if (fwrite(raw, 1, bytes, f) != bytes)
+            e = err_set(ERR_IO, "writing %s failed: %s", tmp, strerror(errno));
     }
     free(x);
     free(y);
@@ -212,7 +235,8 @@ static enum err write_all(struct convert *k, FILE *f, const char *tmp) {
         for (int x = 0; x < p->n_parts; x++) TRY(write_part(k, p, p->parts[x], f, tmp));
         for (size_t pad = (align - ggml_nbytes(p->t) % align) % align; pad; pad--)
             if (fputc(0, f) == EOF) return err_set(ERR_IO, "writing %s failed: %s", tmp, strerror(errno));
-        if (k->params->progress_callback && !k->params->progress_callback((float) (i + 1) / (float) k->n_pieces, k->params->progress_callback_user_data))
+        if (k->params->progress_callback &&
+            !k->params->progress_callback((float) (i + 1) / (float) k->n_pieces, k->params->progress_callback_user_data))
             return err_set(ERR_ABORTED, "converting was cancelled");
     }
     return ERR_OK;
@@ -220,7 +244,8 @@ static enum err write_all(struct convert *k, FILE *f, const char *tmp) {
 
 static enum err write_file(struct convert *k, const char *path) {
     char tmp[4200];
-    if (snprintf(tmp, sizeof(tmp), "%s.part", path) >= (int) sizeof(tmp)) return err_set(ERR_INVALID, "the path %s is too long", path);
+    if (snprintf(tmp, sizeof(tmp), "%s.part", path) >= (int) sizeof(tmp))
+        return err_set(ERR_INVALID, "the path %s is too long", path);
     FILE *f = fopen(tmp, "wb");
     if (!f) return err_set(ERR_IO, "cannot write %s: %s", tmp, strerror(errno));
     enum err e = write_all(k, f, tmp);
@@ -249,8 +274,12 @@ static enum err write_pooling(struct convert *k) {
     json_t *pooling;
     TRY(checkpoint_json(&k->c, "1_Pooling/config.json", false, &pooling));
     if (!pooling) return ERR_OK;
-    static const struct { const char *key; enum llama_pooling_type kind; } kinds[] = {{"pooling_mode_mean_tokens", LLAMA_POOLING_TYPE_MEAN},
-        {"pooling_mode_cls_token", LLAMA_POOLING_TYPE_CLS}, {"pooling_mode_lasttoken", LLAMA_POOLING_TYPE_LAST}};
+    static const struct {
+        const char *key;
+        enum llama_pooling_type kind;
+    } kinds[] = {{"pooling_mode_mean_tokens", LLAMA_POOLING_TYPE_MEAN},
+                 {"pooling_mode_cls_token", LLAMA_POOLING_TYPE_CLS},
+                 {"pooling_mode_lasttoken", LLAMA_POOLING_TYPE_LAST}};
     char key[96];
     snprintf(key, sizeof(key), "%s.pooling_type", k->arch->name);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -287,14 +316,17 @@ static enum err write_keys(struct convert *k) {
 static enum err convert(struct convert *k, const char *checkpoint, const char *path) {
     const enum ggml_type type = k->params->type;
     if (type != GGML_TYPE_F32 && type != GGML_TYPE_F16 && type != GGML_TYPE_BF16 && type != GGML_TYPE_Q8_0)
-        return err_set(ERR_INVALID, "a checkpoint is converted to f32, f16, bf16 or q8_0; use lamina quantize for other types");
+        return err_set(ERR_INVALID,
+                       "a checkpoint is converted to f32, f16, bf16 or q8_0; use lamina quantize for other types");
     TRY(checkpoint_open(&k->c, checkpoint));
     TRY(checkpoint_json(&k->c, "config.json", true, &k->config));
     TRY(config_class(k->config, &k->cls));
     k->arch = arch_by_name(k->cls->arch);
-    if (!k->arch) return err_set(ERR_UNSUPPORTED, "the architecture %s of class %s is not known", k->cls->arch, k->cls->name);
+    if (!k->arch)
+        return err_set(ERR_UNSUPPORTED, "the architecture %s of class %s is not known", k->cls->arch, k->cls->name);
     k->out = gguf_init_empty();
-    k->ctx = ggml_init((struct ggml_init_params) {.mem_size = (k->c.n_tensors + 1024) * ggml_tensor_overhead(), .no_alloc = true});
+    k->ctx =
+        ggml_init((struct ggml_init_params){.mem_size = (k->c.n_tensors + 1024) * ggml_tensor_overhead(), .no_alloc = true});
     if (!k->out || !k->ctx) return ERR_NOMEM;
     TRY(write_keys(k));
     TRY(take_layer(k, -1));
@@ -303,14 +335,17 @@ static enum err convert(struct convert *k, const char *checkpoint, const char *p
     return write_file(k, path);
 }
 
-struct llama_convert_params llama_convert_default_params(void) { return (struct llama_convert_params) {.type = GGML_TYPE_F16}; }
+struct llama_convert_params llama_convert_default_params(void) {
+    return (struct llama_convert_params){.type = GGML_TYPE_F16};
+}
 
 int llama_model_convert(const char *checkpoint, const char *path, const struct llama_convert_params *params) {
     const struct llama_convert_params standard = llama_convert_default_params();
     struct convert *k = calloc(1, sizeof(*k));
     if (!k) return err_set(ERR_NOMEM, "no memory to convert %s", checkpoint);
     k->params = params ? params : &standard;
-    const enum err e = checkpoint && path ? convert(k, checkpoint, path) : err_set(ERR_INVALID, "llama_model_convert: a path is NULL");
+    const enum err e =
+        checkpoint && path ? convert(k, checkpoint, path) : err_set(ERR_INVALID, "llama_model_convert: a path is NULL");
     for (int i = 0; i < k->n_pieces; i++) free(k->pieces[i].parts);
     free(k->pieces);
     if (k->out) gguf_free(k->out);

@@ -9,10 +9,14 @@
 
 static const char probe[] =
     "Hello World, it's 12345678 o'clock!!  We'LL see...   don'T\tyou\n\n  think?\r\n\r\nindent\n    code();\n\t\ttabs  \n"
-    "CamelCaseWords HTTPServer x=3.14e-10; foo_bar-baz #tag @user $9,999.00 50% (a+b)*c/d <html>&amp; 'quoted' \"double\" `tick`"
-    " na\xc3\xafve caf\xc3\xa9 \xc3\x9c" "ber \xe4\xbd\xa0\xe5\xa5\xbd\xe4\xb8\x96\xe7\x95\x8c \xe3\x81\x93\xe3\x82\x93 \xec\x95\x88\xeb\x85\x95 "
-    "\xd0\x9f\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82 \xd9\x85\xd8\xb1\xd8\xad\xd8\xa8\xd8\xa7 \xe0\xa4\xa8\xe0\xa4\xae\xe0\xa4\xb8\xe0\xa5\x8d\xe0\xa4\xa4\xe0\xa5\x87 "
-    "\xf0\x9f\x99\x82\xf0\x9f\x91\x8d\xf0\x9f\x8f\xbd e\xcc\x81 \xe2\x85\xa3 \xc2\xbd \xe2\x80\x94 \xe2\x80\x9cquotes\xe2\x80\x9d \xe3\x80\x82\xef\xbc\x81 1a2b3c 007 v1.2.3 ......\n \n\n";
+    "CamelCaseWords HTTPServer x=3.14e-10; foo_bar-baz #tag @user $9,999.00 50% (a+b)*c/d <html>&amp; 'quoted' \"double\" "
+    "`tick`"
+    " na\xc3\xafve caf\xc3\xa9 \xc3\x9c"
+    "ber \xe4\xbd\xa0\xe5\xa5\xbd\xe4\xb8\x96\xe7\x95\x8c \xe3\x81\x93\xe3\x82\x93 \xec\x95\x88\xeb\x85\x95 "
+    "\xd0\x9f\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82 \xd9\x85\xd8\xb1\xd8\xad\xd8\xa8\xd8\xa7 "
+    "\xe0\xa4\xa8\xe0\xa4\xae\xe0\xa4\xb8\xe0\xa5\x8d\xe0\xa4\xa4\xe0\xa5\x87 "
+    "\xf0\x9f\x99\x82\xf0\x9f\x91\x8d\xf0\x9f\x8f\xbd e\xcc\x81 \xe2\x85\xa3 \xc2\xbd \xe2\x80\x94 "
+    "\xe2\x80\x9cquotes\xe2\x80\x9d \xe3\x80\x82\xef\xbc\x81 1a2b3c 007 v1.2.3 ......\n \n\n";
 
 #define MAX_PIECES 2048
 
@@ -23,7 +27,10 @@ struct cut {
 
 static enum err cut_probe(const char *const *texts, int n, struct cut *out) {
     struct pattern *patterns[PATTERN_MAX_LEVELS] = {0};
-    enum err e = n <= PATTERN_MAX_LEVELS ? ERR_OK : err_set(ERR_UNSUPPORTED, "a pre-tokenizer of %d patterns; at most %d are possible", n, PATTERN_MAX_LEVELS);
+    enum err e =
+        n <= PATTERN_MAX_LEVELS
+            ? ERR_OK
+            : err_set(ERR_UNSUPPORTED, "a pre-tokenizer of %d patterns; at most %d are possible", n, PATTERN_MAX_LEVELS);
     for (int i = 0; i < n && e == ERR_OK; i++) e = pattern_new(&patterns[i], texts[i]);
     out->n = 0;
     if (e == ERR_OK) {
@@ -46,7 +53,8 @@ struct list {
 };
 
 static enum err add(struct list *l, const char *pattern) {
-    if (l->n == PATTERN_MAX_LEVELS) return err_set(ERR_UNSUPPORTED, "tokenizer.json: more than %d pre-tokenizer patterns", PATTERN_MAX_LEVELS);
+    if (l->n == PATTERN_MAX_LEVELS)
+        return err_set(ERR_UNSUPPORTED, "tokenizer.json: more than %d pre-tokenizer patterns", PATTERN_MAX_LEVELS);
     l->text[l->n++] = pattern;
     return ERR_OK;
 }
@@ -59,7 +67,8 @@ static enum err collect(struct list *l, json_t *pre) {
     if (strcmp(kind, "Sequence") == 0) {
         json_array_foreach(json_object_get(pre, "pretokenizers"), i, part) {
             const char *inner = json_string_value(json_object_get(part, "type"));
-            if (inner && strcmp(inner, "Sequence") == 0) return err_set(ERR_UNSUPPORTED, "tokenizer.json: a sequence of pre-tokenizers inside another");
+            if (inner && strcmp(inner, "Sequence") == 0)
+                return err_set(ERR_UNSUPPORTED, "tokenizer.json: a sequence of pre-tokenizers inside another");
             TRY(collect(l, part));
         }
         return ERR_OK;
@@ -68,9 +77,11 @@ static enum err collect(struct list *l, json_t *pre) {
         const char *regex = json_string_value(json_object_get(json_object_get(pre, "pattern"), "Regex"));
         return regex ? add(l, regex) : err_set(ERR_UNSUPPORTED, "tokenizer.json: a Split that is not given by a Regex");
     }
-    if (strcmp(kind, "Digits") == 0) return add(l, json_is_true(json_object_get(pre, "individual_digits")) ? "\\p{N}" : "\\p{N}+");
+    if (strcmp(kind, "Digits") == 0)
+        return add(l, json_is_true(json_object_get(pre, "individual_digits")) ? "\\p{N}" : "\\p{N}+");
     if (strcmp(kind, "Punctuation") == 0) return add(l, "[\\p{P}\\$\\+<=>\\^~\\|`]");
-    if (strcmp(kind, "ByteLevel") == 0) return json_is_false(json_object_get(pre, "use_regex")) ? ERR_OK : add(l, BYTE_LEVEL);
+    if (strcmp(kind, "ByteLevel") == 0)
+        return json_is_false(json_object_get(pre, "use_regex")) ? ERR_OK : add(l, BYTE_LEVEL);
     return err_set(ERR_UNSUPPORTED, "tokenizer.json: the pre-tokenizer '%s' is not known", kind);
 }
 
@@ -90,7 +101,9 @@ static const struct split splits[] = {
 };
 
 // The names the field uses most come first where several share a split.
-static const struct { const char *name, *split; } names[] = {
+static const struct {
+    const char *name, *split;
+} names[] = {
 #define PRE(name, split, flags) {name, #split},
 #include "vocab/pre.def"
 #undef PRE

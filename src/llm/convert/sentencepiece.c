@@ -11,13 +11,14 @@ struct wire {
 
 struct field {
     unsigned number, kind;
-    uint64_t value;           // kinds 0, 1, 5
+    uint64_t value;             // kinds 0, 1, 5
     const unsigned char *data;  // kind 2
     size_t n;
 };
 
 static enum err bad(const struct wire *w) {
-    return err_set(ERR_FORMAT, "tokenizer.model is damaged at byte %zu of a message of %zu", (size_t) (w->at - w->start), (size_t) (w->end - w->start));
+    return err_set(ERR_FORMAT, "tokenizer.model is damaged at byte %zu of a message of %zu", (size_t) (w->at - w->start),
+                   (size_t) (w->end - w->start));
 }
 
 static bool varint(struct wire *w, uint64_t *out) {
@@ -33,7 +34,7 @@ static bool varint(struct wire *w, uint64_t *out) {
 static bool next_field(struct wire *w, struct field *f) {
     uint64_t key, n;
     if (!varint(w, &key)) return false;
-    *f = (struct field) {.number = (unsigned) (key >> 3), .kind = (unsigned) (key & 7)};
+    *f = (struct field){.number = (unsigned) (key >> 3), .kind = (unsigned) (key & 7)};
     const size_t left = (size_t) (w->end - w->at);
     switch (f->kind) {
         case 0: return varint(w, &f->value);
@@ -109,7 +110,13 @@ enum err spm_parse(const char *data, size_t n, struct vocab_out *v, struct spm_f
     struct wire w = {bytes, bytes, bytes + n};
     struct field f;
     int64_t id = 0;
-    *facts = (struct spm_facts) {.unigram = true, .add_dummy_prefix = true, .remove_extra_whitespaces = true, .unk = 0, .bos = 1, .eos = 2, .pad = -1};
+    *facts = (struct spm_facts){.unigram = true,
+                                .add_dummy_prefix = true,
+                                .remove_extra_whitespaces = true,
+                                .unk = 0,
+                                .bos = 1,
+                                .eos = 2,
+                                .pad = -1};
     while (w.at < w.end) {
         if (!next_field(&w, &f)) return bad(&w);
         if (f.kind != 2) continue;

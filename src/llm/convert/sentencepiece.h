@@ -4,10 +4,10 @@
 #include "convert/vocab_out.h"
 
 struct spm_facts {
-    bool unigram;             // else byte-pair merges
+    bool unigram;  // else byte-pair merges
     bool add_dummy_prefix, remove_extra_whitespaces;
     int32_t unk, bos, eos, pad;
-    const char *charsmap;     // precompiled normalization, NULL if none; points into the data
+    const char *charsmap;  // precompiled normalization, NULL if none; points into the data
     size_t charsmap_bytes;
 };
 

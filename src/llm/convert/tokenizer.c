@@ -38,18 +38,25 @@ static const char *special_text(const struct source *s, const char *name) {
 }
 
 static void write_special(const struct source *s) {
-    static const struct { const char *name, *config, *key; } table[] = {
-        {"bos_token", "bos_token_id", "tokenizer.ggml.bos_token_id"},   {"eos_token", "eos_token_id", "tokenizer.ggml.eos_token_id"},
-        {"unk_token", "unk_token_id", "tokenizer.ggml.unknown_token_id"}, {"sep_token", "sep_token_id", "tokenizer.ggml.seperator_token_id"},
-        {"pad_token", "pad_token_id", "tokenizer.ggml.padding_token_id"}, {"cls_token", "cls_token_id", "tokenizer.ggml.cls_token_id"},
+    static const struct {
+        const char *name, *config, *key;
+    } table[] = {
+        {"bos_token", "bos_token_id", "tokenizer.ggml.bos_token_id"},
+        {"eos_token", "eos_token_id", "tokenizer.ggml.eos_token_id"},
+        {"unk_token", "unk_token_id", "tokenizer.ggml.unknown_token_id"},
+        {"sep_token", "sep_token_id", "tokenizer.ggml.seperator_token_id"},
+        {"pad_token", "pad_token_id", "tokenizer.ggml.padding_token_id"},
+        {"cls_token", "cls_token_id", "tokenizer.ggml.cls_token_id"},
         {"mask_token", "mask_token_id", "tokenizer.ggml.mask_token_id"},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         json_t *j = json_object_get(s->config, table[i].config);
         if (json_is_array(j)) j = json_array_get(j, 0);
         const int64_t named = find_token(&s->v, special_text(s, table[i].name));
-        if (named >= 0) set_u32(s->out, table[i].key, named);
-        else if (json_is_integer(j)) set_u32(s->out, table[i].key, json_integer_value(j));
+        if (named >= 0)
+            set_u32(s->out, table[i].key, named);
+        else if (json_is_integer(j))
+            set_u32(s->out, table[i].key, json_integer_value(j));
     }
     json_t *bos = json_object_get(s->settings, "add_bos_token"), *eos = json_object_get(s->settings, "add_eos_token");
     if (json_is_boolean(bos)) gguf_set_val_bool(s->out, "tokenizer.ggml.add_bos_token", json_is_true(bos));
@@ -67,15 +74,17 @@ static enum err take_added(struct source *s) {
         json_t *text = json_object_get(t, "content");
         if (!json_is_string(text)) continue;
         const bool special = json_is_true(json_object_get(t, "special"));
-        TRY(vocab_out_set(&s->v, json_integer_value(json_object_get(t, "id")), json_string_value(text), json_string_length(text), 0,
-                          special ? LLAMA_TOKEN_TYPE_CONTROL : LLAMA_TOKEN_TYPE_USER_DEFINED));
+        TRY(vocab_out_set(&s->v, json_integer_value(json_object_get(t, "id")), json_string_value(text),
+                          json_string_length(text), 0, special ? LLAMA_TOKEN_TYPE_CONTROL : LLAMA_TOKEN_TYPE_USER_DEFINED));
     }
     json_object_foreach(json_object_get(s->settings, "added_tokens_decoder"), id, t) {
         json_t *text = json_object_get(t, "content");
         const long long n = strtoll(id, NULL, 10);
-        if (!json_is_string(text) || n < 0 || n >= s->v.n || (s->v.text[n] && s->v.type[n] != LLAMA_TOKEN_TYPE_NORMAL)) continue;
+        if (!json_is_string(text) || n < 0 || n >= s->v.n || (s->v.text[n] && s->v.type[n] != LLAMA_TOKEN_TYPE_NORMAL))
+            continue;
         TRY(vocab_out_set(&s->v, n, json_string_value(text), json_string_length(text), 0,
-                          json_is_true(json_object_get(t, "special")) ? LLAMA_TOKEN_TYPE_CONTROL : LLAMA_TOKEN_TYPE_USER_DEFINED));
+                          json_is_true(json_object_get(t, "special")) ? LLAMA_TOKEN_TYPE_CONTROL
+                                                                      : LLAMA_TOKEN_TYPE_USER_DEFINED));
     }
     return ERR_OK;
 }
@@ -90,8 +99,9 @@ static enum err convert_wordpiece(struct source *s, json_t *model) {
         char marked[1024];
         const size_t n = strlen(text);
         const bool goes_on = strncmp(text, "##", 2) == 0, bracketed = text[0] == '[' && n > 1 && text[n - 1] == ']';
-        const int k = goes_on ? snprintf(marked, sizeof(marked), "%s", text + 2) : bracketed ? snprintf(marked, sizeof(marked), "%s", text)
-                                                                                             : snprintf(marked, sizeof(marked), WORD_MARK "%s", text);
+        const int k = goes_on     ? snprintf(marked, sizeof(marked), "%s", text + 2)
+                      : bracketed ? snprintf(marked, sizeof(marked), "%s", text)
+                                  : snprintf(marked, sizeof(marked), WORD_MARK "%s", text);
         if (k < 0 || k >= (int) sizeof(marked)) return err_set(ERR_FORMAT, "the vocabulary holds a token of %zu bytes", n);
         TRY(vocab_out_set(&s->v, json_integer_value(id), marked, (size_t) k, 0, LLAMA_TOKEN_TYPE_NORMAL));
     }
@@ -109,13 +119,16 @@ static enum err take_merges(struct source *s, json_t *merges) {
     if (!s->v.merges) return err_set(ERR_NOMEM, "no memory for %zu merges", n);
     for (size_t i = 0; i < n; i++) {
         json_t *m = json_array_get(merges, i);
-        const char *text = json_string_value(m), *a = json_string_value(json_array_get(m, 0)), *b = json_string_value(json_array_get(m, 1));
-        if (text) s->v.merges[i] = arena_copy(&s->v.arena, text, strlen(text));
+        const char *text = json_string_value(m), *a = json_string_value(json_array_get(m, 0)),
+                   *b = json_string_value(json_array_get(m, 1));
+        if (text)
+            s->v.merges[i] = arena_copy(&s->v.arena, text, strlen(text));
         else if (a && b) {
             char *pair = arena_alloc(&s->v.arena, strlen(a) + strlen(b) + 2);
             if (pair) sprintf(pair, "%s %s", a, b);
             s->v.merges[i] = pair;
-        } else return err_set(ERR_FORMAT, "tokenizer.json: merge %zu is neither a text nor a pair", i);
+        } else
+            return err_set(ERR_FORMAT, "tokenizer.json: merge %zu is neither a text nor a pair", i);
         if (!s->v.merges[i]) return err_set(ERR_NOMEM, "no memory for %zu merges", n);
     }
     s->v.n_merges = n;
@@ -134,7 +147,8 @@ static enum err convert_bpe(struct source *s, json_t *model) {
     json_object_foreach(json_object_get(model, "vocab"), text, id) {
         const size_t n = strlen(text);
         const int64_t k = json_integer_value(id);
-        TRY(vocab_out_set(&s->v, k, text, n, (float) -k, bytes && is_byte_token(text, n) ? LLAMA_TOKEN_TYPE_BYTE : LLAMA_TOKEN_TYPE_NORMAL));
+        TRY(vocab_out_set(&s->v, k, text, n, (float) -k,
+                          bytes && is_byte_token(text, n) ? LLAMA_TOKEN_TYPE_BYTE : LLAMA_TOKEN_TYPE_NORMAL));
     }
     TRY(take_added(s));
     if (bytes) {  // sentencepiece written as BPE: the order of the ids is the order of the merges
@@ -155,9 +169,12 @@ static enum err convert_unigram(struct source *s, json_t *model) {
     json_t *pair;
     json_array_foreach(json_object_get(model, "vocab"), i, pair) {
         json_t *text = json_array_get(pair, 0);
-        if (!json_is_string(text)) return err_set(ERR_FORMAT, "tokenizer.json: entry %zu of the vocabulary is no pair of text and score", i);
-        TRY(vocab_out_set(&s->v, (int64_t) i, json_string_value(text), json_string_length(text), (float) json_number_value(json_array_get(pair, 1)),
-                          is_byte_token(json_string_value(text), json_string_length(text)) ? LLAMA_TOKEN_TYPE_BYTE : LLAMA_TOKEN_TYPE_NORMAL));
+        if (!json_is_string(text))
+            return err_set(ERR_FORMAT, "tokenizer.json: entry %zu of the vocabulary is no pair of text and score", i);
+        TRY(vocab_out_set(&s->v, (int64_t) i, json_string_value(text), json_string_length(text),
+                          (float) json_number_value(json_array_get(pair, 1)),
+                          is_byte_token(json_string_value(text), json_string_length(text)) ? LLAMA_TOKEN_TYPE_BYTE
+                                                                                           : LLAMA_TOKEN_TYPE_NORMAL));
     }
     json_t *unk = json_object_get(model, "unk_id");
     if (json_is_integer(unk) && json_integer_value(unk) >= 0 && json_integer_value(unk) < s->v.n) {
@@ -184,7 +201,9 @@ static enum err convert_sentencepiece(struct source *s, const char *path) {
         gguf_set_val_str(s->out, "tokenizer.ggml.pre", "default");
         gguf_set_val_bool(s->out, "tokenizer.ggml.add_space_prefix", facts.add_dummy_prefix);
         gguf_set_val_bool(s->out, "tokenizer.ggml.remove_extra_whitespaces", facts.remove_extra_whitespaces);
-        if (facts.charsmap) gguf_set_arr_data(s->out, "tokenizer.ggml.precompiled_charsmap", GGUF_TYPE_UINT8, facts.charsmap, facts.charsmap_bytes);
+        if (facts.charsmap)
+            gguf_set_arr_data(s->out, "tokenizer.ggml.precompiled_charsmap", GGUF_TYPE_UINT8, facts.charsmap,
+                              facts.charsmap_bytes);
         set_u32(s->out, "tokenizer.ggml.unknown_token_id", facts.unk);
         set_u32(s->out, "tokenizer.ggml.bos_token_id", facts.bos);
         set_u32(s->out, "tokenizer.ggml.eos_token_id", facts.eos);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum err vocab_out_init(struct vocab_out *v, int64_t n) {
-    *v = (struct vocab_out) {.n = n};
+    *v = (struct vocab_out){.n = n};
     if (n < 1 || n > 1 << 24) return err_set(ERR_FORMAT, "a vocabulary of %" PRId64 " tokens cannot be converted", n);
     v->text = calloc((size_t) n, sizeof(*v->text));
     v->score = calloc((size_t) n, sizeof(*v->score));
@@ -20,11 +20,14 @@ void vocab_out_free(struct vocab_out *v) {
     free(v->type);
     free(v->merges);
     arena_free(&v->arena);
-    *v = (struct vocab_out) {0};
+    *v = (struct vocab_out){0};
 }
 
-enum err vocab_out_set(struct vocab_out *v, int64_t id, const char *text, size_t n, float score, enum llama_token_type type) {
-    if (id < 0 || id >= v->n) return err_set(ERR_FORMAT, "token '%.60s' has the id %" PRId64 ", but the model has %" PRId64 " rows for tokens", text, id, v->n);
+enum err vocab_out_set(struct vocab_out *v, int64_t id, const char *text, size_t n, float score,
+                       enum llama_token_type type) {
+    if (id < 0 || id >= v->n)
+        return err_set(ERR_FORMAT, "token '%.60s' has the id %" PRId64 ", but the model has %" PRId64 " rows for tokens",
+                       text, id, v->n);
     v->text[id] = arena_copy(&v->arena, text, n);
     if (!v->text[id]) return err_set(ERR_NOMEM, "no memory for token %" PRId64, id);
     v->score[id] = score;

@@ -20,6 +20,7 @@ struct vocab_out {
 MUST_USE enum err vocab_out_init(struct vocab_out *v, int64_t n);
 void vocab_out_free(struct vocab_out *v);
 // Sets token id; text of n bytes is copied. Errors: id outside 0 .. v->n - 1, no memory.
-MUST_USE enum err vocab_out_set(struct vocab_out *v, int64_t id, const char *text, size_t n, float score, enum llama_token_type type);
+MUST_USE enum err vocab_out_set(struct vocab_out *v, int64_t id, const char *text, size_t n, float score,
+                                enum llama_token_type type);
 // Writes tokens, types, scores and merges; ids that were not set become "[PADid]", unused.
 MUST_USE enum err vocab_out_write(struct vocab_out *v, struct gguf_context *out);

@@ -58,7 +58,8 @@ static bool same_shape(const int64_t *want, const int64_t *have) {
     for (;;) {
         while (i < 4 && want[i] == 1) i++;
         while (j < 4 && have[j] == 1) j++;
-        if (j == 4) while (i < 4 && (want[i] == 1 || want[i] == -1)) i++;
+        if (j == 4)
+            while (i < 4 && (want[i] == 1 || want[i] == -1)) i++;
         if (i == 4 || j == 4) return i == 4 && j == 4;
         if (want[i] != -1 && want[i] != have[j]) return false;
         i++;

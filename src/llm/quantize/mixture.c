@@ -45,18 +45,21 @@ enum ggml_type mixture_type(enum llama_ftype ftype) {
 }
 
 bool mixture_takes(enum role role, bool pure) {
-    return role != ROLE_NORM && role != ROLE_SMALL && role != ROLE_EMBD_OTHER && (pure || (role != ROLE_SMALL_MATRIX && role != ROLE_ROUTER));
+    return role != ROLE_NORM && role != ROLE_SMALL && role != ROLE_EMBD_OTHER &&
+           (pure || (role != ROLE_SMALL_MATRIX && role != ROLE_ROUTER));
 }
 
 // The first and last eighth of the layers, and every third of those between.
 static bool finer_layer(int i, int n) { return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2; }
 
 static bool below_2_bits(enum llama_ftype f) {
-    return f == LLAMA_FTYPE_MOSTLY_IQ1_S || f == LLAMA_FTYPE_MOSTLY_IQ1_M || f == LLAMA_FTYPE_MOSTLY_IQ2_XXS || f == LLAMA_FTYPE_MOSTLY_IQ2_XS ||
-           f == LLAMA_FTYPE_MOSTLY_IQ2_S || f == LLAMA_FTYPE_MOSTLY_IQ2_M;
+    return f == LLAMA_FTYPE_MOSTLY_IQ1_S || f == LLAMA_FTYPE_MOSTLY_IQ1_M || f == LLAMA_FTYPE_MOSTLY_IQ2_XXS ||
+           f == LLAMA_FTYPE_MOSTLY_IQ2_XS || f == LLAMA_FTYPE_MOSTLY_IQ2_S || f == LLAMA_FTYPE_MOSTLY_IQ2_M;
 }
 
-static bool is_f_or_8(enum ggml_type t) { return t == GGML_TYPE_F32 || t == GGML_TYPE_F16 || t == GGML_TYPE_BF16 || t == GGML_TYPE_Q8_0; }
+static bool is_f_or_8(enum ggml_type t) {
+    return t == GGML_TYPE_F32 || t == GGML_TYPE_F16 || t == GGML_TYPE_BF16 || t == GGML_TYPE_Q8_0;
+}
 
 static enum ggml_type pick_output(enum llama_ftype f, enum ggml_type base) {
     if (is_f_or_8(base)) return base;
@@ -65,16 +68,21 @@ static enum ggml_type pick_output(enum llama_ftype f, enum ggml_type base) {
 }
 
 static enum ggml_type pick_embd(enum llama_ftype f, enum ggml_type base) {
-    if (f == LLAMA_FTYPE_MOSTLY_IQ2_XXS || f == LLAMA_FTYPE_MOSTLY_IQ2_XS || f == LLAMA_FTYPE_MOSTLY_IQ1_S || f == LLAMA_FTYPE_MOSTLY_IQ1_M) return GGML_TYPE_Q2_K;
-    if (f == LLAMA_FTYPE_MOSTLY_IQ2_S || f == LLAMA_FTYPE_MOSTLY_IQ2_M || f == LLAMA_FTYPE_MOSTLY_IQ3_XXS) return GGML_TYPE_IQ3_S;
+    if (f == LLAMA_FTYPE_MOSTLY_IQ2_XXS || f == LLAMA_FTYPE_MOSTLY_IQ2_XS || f == LLAMA_FTYPE_MOSTLY_IQ1_S ||
+        f == LLAMA_FTYPE_MOSTLY_IQ1_M)
+        return GGML_TYPE_Q2_K;
+    if (f == LLAMA_FTYPE_MOSTLY_IQ2_S || f == LLAMA_FTYPE_MOSTLY_IQ2_M || f == LLAMA_FTYPE_MOSTLY_IQ3_XXS)
+        return GGML_TYPE_IQ3_S;
     if (f == LLAMA_FTYPE_MOSTLY_TQ1_0 || f == LLAMA_FTYPE_MOSTLY_TQ2_0) return GGML_TYPE_Q4_K;
     return base;
 }
 
-static enum ggml_type pick_below_2_bits(enum llama_ftype f, const struct mixture_model *m, const struct mixture_tensor *t, enum ggml_type base) {
+static enum ggml_type pick_below_2_bits(enum llama_ftype f, const struct mixture_model *m, const struct mixture_tensor *t,
+                                        enum ggml_type base) {
     const bool wide = f == LLAMA_FTYPE_MOSTLY_IQ2_S || f == LLAMA_FTYPE_MOSTLY_IQ2_M;
     switch (t->role) {
-        case ROLE_ATTN_V: return m->n_gqa >= 4 || m->n_expert >= 4 ? GGML_TYPE_Q4_K : wide ? GGML_TYPE_IQ3_S : GGML_TYPE_Q2_K;
+        case ROLE_ATTN_V:
+            return m->n_gqa >= 4 || m->n_expert >= 4 ? GGML_TYPE_Q4_K : wide ? GGML_TYPE_IQ3_S : GGML_TYPE_Q2_K;
         case ROLE_ATTN_K: return m->n_expert == 8 ? GGML_TYPE_Q4_K : base;
         case ROLE_FFN_DOWN:
         case ROLE_FFN_DOWN_EXPS: return t->layer < m->n_layer / 8 ? (wide ? GGML_TYPE_IQ3_S : GGML_TYPE_Q2_K) : base;
@@ -128,8 +136,9 @@ static enum ggml_type pick_down(enum llama_ftype f, const struct mixture_model *
 }
 
 static enum ggml_type pick_attn_out(enum llama_ftype f, const struct mixture_model *m, enum ggml_type base) {
-    const bool k_kind = base == GGML_TYPE_Q2_K || base == GGML_TYPE_Q3_K || base == GGML_TYPE_Q4_K || base == GGML_TYPE_IQ3_XXS || base == GGML_TYPE_IQ3_S ||
-                        base == GGML_TYPE_IQ4_NL || base == GGML_TYPE_IQ4_XS;
+    const bool k_kind = base == GGML_TYPE_Q2_K || base == GGML_TYPE_Q3_K || base == GGML_TYPE_Q4_K ||
+                        base == GGML_TYPE_IQ3_XXS || base == GGML_TYPE_IQ3_S || base == GGML_TYPE_IQ4_NL ||
+                        base == GGML_TYPE_IQ4_XS;
     if (m->n_expert == 8) return k_kind ? GGML_TYPE_Q5_K : base;
     switch (f) {
         case LLAMA_FTYPE_MOSTLY_Q2_K: return GGML_TYPE_Q3_K;
@@ -155,7 +164,9 @@ static enum ggml_type pick_qkv(enum llama_ftype f, enum ggml_type base) {
 enum ggml_type mixture_pick(enum llama_ftype f, const struct mixture_model *m, const struct mixture_tensor *t) {
     const enum ggml_type base = mixture_type(f);
     if (f == LLAMA_FTYPE_MOSTLY_MXFP4_MOE)
-        return t->role == ROLE_FFN_GATE_EXPS || t->role == ROLE_FFN_UP_EXPS || t->role == ROLE_FFN_DOWN_EXPS ? GGML_TYPE_MXFP4 : base;
+        return t->role == ROLE_FFN_GATE_EXPS || t->role == ROLE_FFN_UP_EXPS || t->role == ROLE_FFN_DOWN_EXPS
+                   ? GGML_TYPE_MXFP4
+                   : base;
     if (is_f_or_8(base) || base == GGML_TYPE_NVFP4 || base == GGML_TYPE_Q1_0 || base == GGML_TYPE_Q2_0) return base;
     if (t->role == ROLE_OUTPUT || (t->role == ROLE_EMBD && m->tied)) return pick_output(f, base);
     if (t->role == ROLE_EMBD) return pick_embd(f, base);
@@ -163,8 +174,15 @@ enum ggml_type mixture_pick(enum llama_ftype f, const struct mixture_model *m, c
     switch (t->role) {
         case ROLE_ATTN_V:
         case ROLE_ATTN_KV_B: return pick_value(f, m, t->layer, base);
-        case ROLE_ATTN_K: return m->n_expert == 8 ? GGML_TYPE_Q8_0 : f == LLAMA_FTYPE_MOSTLY_IQ3_XS ? GGML_TYPE_IQ3_XXS : f == LLAMA_FTYPE_MOSTLY_IQ3_XXS ? GGML_TYPE_IQ2_S : base;
-        case ROLE_ATTN_Q: return f == LLAMA_FTYPE_MOSTLY_IQ3_XS ? GGML_TYPE_IQ3_XXS : f == LLAMA_FTYPE_MOSTLY_IQ3_XXS ? GGML_TYPE_IQ2_S : base;
+        case ROLE_ATTN_K:
+            return m->n_expert == 8                  ? GGML_TYPE_Q8_0
+                   : f == LLAMA_FTYPE_MOSTLY_IQ3_XS  ? GGML_TYPE_IQ3_XXS
+                   : f == LLAMA_FTYPE_MOSTLY_IQ3_XXS ? GGML_TYPE_IQ2_S
+                                                     : base;
+        case ROLE_ATTN_Q:
+            return f == LLAMA_FTYPE_MOSTLY_IQ3_XS    ? GGML_TYPE_IQ3_XXS
+                   : f == LLAMA_FTYPE_MOSTLY_IQ3_XXS ? GGML_TYPE_IQ2_S
+                                                     : base;
         case ROLE_ATTN_QKV: return pick_qkv(f, base);
         case ROLE_ATTN_OUT: return pick_attn_out(f, m, base);
         case ROLE_FFN_DOWN:
@@ -174,7 +192,9 @@ enum ggml_type mixture_pick(enum llama_ftype f, const struct mixture_model *m, c
         case ROLE_FFN_GATE_EXPS:
         case ROLE_FFN_UP:
         case ROLE_FFN_UP_EXPS:
-            return f == LLAMA_FTYPE_MOSTLY_IQ3_XS && t->layer >= m->n_layer / 8 && t->layer < 7 * m->n_layer / 8 ? GGML_TYPE_IQ3_XXS : base;
+            return f == LLAMA_FTYPE_MOSTLY_IQ3_XS && t->layer >= m->n_layer / 8 && t->layer < 7 * m->n_layer / 8
+                       ? GGML_TYPE_IQ3_XXS
+                       : base;
         default: return base;
     }
 }

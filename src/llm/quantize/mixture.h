@@ -8,14 +8,14 @@
 // Facts of the model that the mixtures look at.
 struct mixture_model {
     int n_layer, n_expert;
-    int n_gqa;             // query heads per key head in layer 0, at least 1
-    bool tied;             // the embedding is the output matrix too
+    int n_gqa;  // query heads per key head in layer 0, at least 1
+    bool tied;  // the embedding is the output matrix too
     bool has_imatrix;
 };
 
 struct mixture_tensor {
     enum role role;
-    int layer;             // -1: global
+    int layer;  // -1: global
     const int64_t *ne;
 };
 

@@ -26,13 +26,13 @@ struct item {
     int source;
     int64_t id;
     char name[GGML_MAX_NAME];
-    const char *from;          // its name in the input, which pruning may change
+    const char *from;  // its name in the input, which pruning may change
     enum ggml_type type_in, type_out;
     int64_t ne[4];
     size_t bytes_in, bytes_out;
     uint64_t offset_in;
-    const float *importance;   // [ne[0] * ne[2]] or NULL
-    int out;                   // file written to
+    const float *importance;  // [ne[0] * ne[2]] or NULL
+    int out;                  // file written to
     uint64_t offset_out;
 };
 
@@ -46,8 +46,8 @@ struct output {
 
 struct job {
     const struct llama_model_quantize_params *p;
-    struct llama_model in;     // of which only the files are used
-    const struct arch *arch;   // NULL: unknown, roles go by the tensors' names alone
+    struct llama_model in;    // of which only the files are used
+    const struct arch *arch;  // NULL: unknown, roles go by the tensors' names alone
     struct item *items;
     int n_items;
     struct output *outs;
@@ -58,7 +58,7 @@ struct job {
     void *progress_data;
     // while writing
     _Atomic int64_t next;
-    int64_t *first_piece;      // [n_items + 1]
+    int64_t *first_piece;  // [n_items + 1]
     _Atomic int64_t done;
     _Atomic int failed;
     char message[512];
@@ -71,10 +71,14 @@ struct job {
 static int split_name(const char *name, char base[GGML_MAX_NAME], const char **suffix) {
     int layer = -1, n = 0;
     const char *rest = name;
-    if (sscanf(name, "blk.%d.%n", &layer, &n) == 1 && n > 0) rest = name + n;
-    else if (sscanf(name, "enc.blk.%d.%n", &layer, &n) == 1 && n > 0) rest = name + n;
-    else if (sscanf(name, "dec.blk.%d.%n", &layer, &n) == 1 && n > 0) rest = name + n;
-    else layer = -1;
+    if (sscanf(name, "blk.%d.%n", &layer, &n) == 1 && n > 0)
+        rest = name + n;
+    else if (sscanf(name, "enc.blk.%d.%n", &layer, &n) == 1 && n > 0)
+        rest = name + n;
+    else if (sscanf(name, "dec.blk.%d.%n", &layer, &n) == 1 && n > 0)
+        rest = name + n;
+    else
+        layer = -1;
     const char *dot = strrchr(rest, '.');
     *suffix = dot ? dot : "";
     snprintf(base, GGML_MAX_NAME, "%.*s", dot ? (int) (dot - rest) : (int) strlen(rest), rest);
@@ -95,10 +99,13 @@ static enum err find_importance(const struct job *j, struct item *it) {
     for (const struct llama_model_imatrix_data *d = j->p->imatrix; d && d->name; d++) {
         if (strcmp(d->name, it->from) != 0) continue;
         const size_t want = (size_t) (it->ne[0] * it->ne[2]);
-        if (d->size != want) return err_set(ERR_INVALID, "the importance of '%s' has %zu values, but the tensor has %zu columns", it->from, d->size, want);
+        if (d->size != want)
+            return err_set(ERR_INVALID, "the importance of '%s' has %zu values, but the tensor has %zu columns", it->from,
+                           d->size, want);
         for (size_t i = 0; i < want; i++)
             if (!isfinite(d->data[i]) || d->data[i] < 0)
-                return err_set(ERR_INVALID, "the importance of '%s' is %g at column %zu; measure it again", it->from, (double) d->data[i], i);
+                return err_set(ERR_INVALID, "the importance of '%s' is %g at column %zu; measure it again", it->from,
+                               (double) d->data[i], i);
         it->importance = d->data;
     }
     return ERR_OK;
@@ -107,7 +114,8 @@ static enum err find_importance(const struct job *j, struct item *it) {
 static enum err find_override(const struct job *j, const char *name, enum ggml_type *type) {
     for (const struct llama_model_tensor_override *o = j->p->tt_overrides; o && o->pattern; o++) {
         regex_t re;
-        if (regcomp(&re, o->pattern, REG_EXTENDED | REG_NOSUB) != 0) return err_set(ERR_INVALID, "the tensor pattern '%s' is no regular expression", o->pattern);
+        if (regcomp(&re, o->pattern, REG_EXTENDED | REG_NOSUB) != 0)
+            return err_set(ERR_INVALID, "the tensor pattern '%s' is no regular expression", o->pattern);
         const bool hit = regexec(&re, name, 0, NULL, 0) == 0;
         regfree(&re);
         if (!hit) continue;
@@ -119,9 +127,12 @@ static enum err find_override(const struct job *j, const char *name, enum ggml_t
 
 static bool type_forced(const struct llama_model_quantize_params *p, enum role role, bool tied, enum ggml_type *type) {
     const bool output = role == ROLE_OUTPUT || (role == ROLE_EMBD && tied && p->token_embedding_type == GGML_TYPE_COUNT);
-    if (output && p->output_tensor_type != GGML_TYPE_COUNT) *type = p->output_tensor_type;
-    else if (role == ROLE_EMBD && p->token_embedding_type != GGML_TYPE_COUNT) *type = p->token_embedding_type;
-    else return false;
+    if (output && p->output_tensor_type != GGML_TYPE_COUNT)
+        *type = p->output_tensor_type;
+    else if (role == ROLE_EMBD && p->token_embedding_type != GGML_TYPE_COUNT)
+        *type = p->token_embedding_type;
+    else
+        return false;
     return true;
 }
 
@@ -135,21 +146,27 @@ static enum err decide(const struct job *j, struct item *it) {
     const bool matrix = (it->ne[1] > 1 || it->ne[2] > 1) && strcmp(suffix, ".weight") == 0;
     if (p->only_copy || !matrix || !mixture_takes(role, p->pure)) return ERR_OK;
     if (role == ROLE_OUTPUT && !p->quantize_output_tensor) return ERR_OK;
-    if (!ggml_is_quantized(it->type_in) && it->type_in != GGML_TYPE_F32 && it->type_in != GGML_TYPE_F16 && it->type_in != GGML_TYPE_BF16) return ERR_OK;
+    if (!ggml_is_quantized(it->type_in) && it->type_in != GGML_TYPE_F32 && it->type_in != GGML_TYPE_F16 &&
+        it->type_in != GGML_TYPE_BF16)
+        return ERR_OK;
     const struct mixture_tensor t = {role, layer, it->ne};
     enum ggml_type type = p->pure ? mixture_type(p->ftype) : mixture_pick(p->ftype, &j->shape, &t);
-    if (!p->pure || (role != ROLE_OUTPUT && role != ROLE_EMBD) || p->output_tensor_type != GGML_TYPE_COUNT || p->token_embedding_type != GGML_TYPE_COUNT)
+    if (!p->pure || (role != ROLE_OUTPUT && role != ROLE_EMBD) || p->output_tensor_type != GGML_TYPE_COUNT ||
+        p->token_embedding_type != GGML_TYPE_COUNT)
         (void) type_forced(p, role, j->shape.tied, &type);
     TRY(find_override(j, it->from, &type));
     type = mixture_fit(type, it->ne[0]);
     if (type == it->type_in) return ERR_OK;
     if (ggml_is_quantized(it->type_in) && !p->allow_requantize)
-        return err_set(ERR_INVALID, "tensor '%s' is %s already; quantizing it again loses quality: start from a larger type, or allow it (--allow-requantize)", it->from,
-                       ggml_type_name(it->type_in));
+        return err_set(ERR_INVALID,
+                       "tensor '%s' is %s already; quantizing it again loses quality: start from a larger type, or allow it "
+                       "(--allow-requantize)",
+                       it->from, ggml_type_name(it->type_in));
     it->type_out = type;
     TRY(find_importance(j, it));
     if (ggml_quantize_requires_imatrix(type) && !it->importance)
-        return err_set(ERR_INVALID, "tensor '%s' as %s needs an importance matrix that covers it (lamina imatrix makes one)", it->from, ggml_type_name(type));
+        return err_set(ERR_INVALID, "tensor '%s' as %s needs an importance matrix that covers it (lamina imatrix makes one)",
+                       it->from, ggml_type_name(type));
     return ERR_OK;
 }
 
@@ -169,7 +186,11 @@ static enum err take_tensor(struct job *j, int source, int64_t id) {
     const char *name = gguf_get_tensor_name(g, id);
     char base[GGML_MAX_NAME];
     const char *suffix;
-    *it = (struct item) {.source = source, .id = id, .from = name, .type_in = gguf_get_tensor_type(g, id), .bytes_in = gguf_get_tensor_size(g, id)};
+    *it = (struct item){.source = source,
+                        .id = id,
+                        .from = name,
+                        .type_in = gguf_get_tensor_type(g, id),
+                        .bytes_in = gguf_get_tensor_size(g, id)};
     snprintf(it->name, sizeof(it->name), "%s", name);
     const int layer = split_name(name, base, &suffix);
     if (layer >= 0 && j->p->prune_layers && strncmp(name, "blk.", 4) == 0) {
@@ -211,7 +232,8 @@ static void model_shape(struct job *j) {
 static enum err plan(struct job *j, const char *path) {
     TRY(sources_open(&j->in, path));
     TRY(sources_index(&j->in));
-    if (!j->p->only_copy && mixture_type(j->p->ftype) == GGML_TYPE_COUNT) return err_set(ERR_INVALID, "%d is no mixture that can be made", (int) j->p->ftype);
+    if (!j->p->only_copy && mixture_type(j->p->ftype) == GGML_TYPE_COUNT)
+        return err_set(ERR_INVALID, "%d is no mixture that can be made", (int) j->p->ftype);
     model_shape(j);
     int64_t n = 0;
     for (int s = 0; s < j->in.n_sources; s++) n += gguf_get_n_tensors(j->in.sources[s].gguf);
@@ -259,7 +281,8 @@ static enum err open_output(struct job *j, int i, const char *path) {
     if (len < 0 || len >= (int) sizeof(o->path)) return err_set(ERR_INVALID, "the path %s is too long", path);
     snprintf(o->tmp, sizeof(o->tmp), "%s.part", o->path);
     o->gguf = gguf_init_empty();
-    o->ctx = ggml_init((struct ggml_init_params) {.mem_size = (size_t) (j->n_items + 1) * ggml_tensor_overhead(), .no_alloc = true});
+    o->ctx = ggml_init(
+        (struct ggml_init_params){.mem_size = (size_t) (j->n_items + 1) * ggml_tensor_overhead(), .no_alloc = true});
     if (!o->gguf || !o->ctx) return ERR_NOMEM;
     gguf_set_kv(o->gguf, j->in.sources[j->n_outs > 1 ? i : 0].gguf);
     if (j->n_outs == 1) {
@@ -290,7 +313,9 @@ static enum err open_output(struct job *j, int i, const char *path) {
 // ---- the data -------------------------------------------------------------------------------------------------------------------
 
 static int64_t n_rows(const struct item *it) { return it->ne[1] * it->ne[2] * it->ne[3]; }
-static int64_t rows_per_piece(const struct item *it) { return it->ne[0] >= PIECE_VALUES || it->ne[0] == 0 ? 1 : PIECE_VALUES / it->ne[0]; }
+static int64_t rows_per_piece(const struct item *it) {
+    return it->ne[0] >= PIECE_VALUES || it->ne[0] == 0 ? 1 : PIECE_VALUES / it->ne[0];
+}
 static int64_t n_pieces(const struct item *it) { return (n_rows(it) + rows_per_piece(it) - 1) / rows_per_piece(it); }
 
 struct worker {
@@ -313,7 +338,8 @@ static enum err write_at(int fd, const char *data, size_t n, uint64_t at, const 
     while (n > 0) {
         const ssize_t did = pwrite(fd, data, n, (off_t) at);
         if (did < 0 && errno == EINTR) continue;
-        if (did <= 0) return err_set(ERR_IO, "writing %s failed: %s", path, did < 0 ? strerror(errno) : "nothing was written");
+        if (did <= 0)
+            return err_set(ERR_IO, "writing %s failed: %s", path, did < 0 ? strerror(errno) : "nothing was written");
         data += did;
         at += (uint64_t) did;
         n -= (size_t) did;
@@ -325,27 +351,35 @@ static enum err write_at(int fd, const char *data, size_t n, uint64_t at, const 
 static enum err encode(struct worker *w, const struct item *it, int64_t r0, int64_t n) {
     const size_t row_out = ggml_row_size(it->type_out, it->ne[0]);
     for (int64_t r = 0; r < n;) {
-        const int64_t expert = (r0 + r) / it->ne[1], left = (expert + 1) * it->ne[1] - (r0 + r), now = left < n - r ? left : n - r;
+        const int64_t expert = (r0 + r) / it->ne[1], left = (expert + 1) * it->ne[1] - (r0 + r),
+                      now = left < n - r ? left : n - r;
         const float *importance = it->importance ? it->importance + (expert % it->ne[2]) * it->ne[0] : NULL;
-        const size_t wrote = ggml_quantize_chunk(it->type_out, w->x + r * it->ne[0], w->out + (size_t) r * row_out, 0, now, it->ne[0], importance);
-        if (wrote != (size_t) now * row_out) return err_set(ERR_FAILED, "tensor '%s', rows from %" PRId64 ": %s", it->from, r0 + r, ggml_last_error());
+        const size_t wrote = ggml_quantize_chunk(it->type_out, w->x + r * it->ne[0], w->out + (size_t) r * row_out, 0, now,
+                                                 it->ne[0], importance);
+        if (wrote != (size_t) now * row_out)
+            return err_set(ERR_FAILED, "tensor '%s', rows from %" PRId64 ": %s", it->from, r0 + r, ggml_last_error());
         r += now;
     }
     return ERR_OK;
 }
 
 static enum err do_piece(struct job *j, struct worker *w, const struct item *it, int64_t piece) {
-    const int64_t r0 = piece * rows_per_piece(it), left = n_rows(it) - r0, n = left < rows_per_piece(it) ? left : rows_per_piece(it);
+    const int64_t r0 = piece * rows_per_piece(it), left = n_rows(it) - r0,
+                  n = left < rows_per_piece(it) ? left : rows_per_piece(it);
     const size_t row_in = ggml_row_size(it->type_in, it->ne[0]), row_out = ggml_row_size(it->type_out, it->ne[0]);
     const struct output *o = &j->outs[it->out];
-    if (!room_for((void **) &w->in, &w->in_room, (size_t) n * row_in)) return err_set(ERR_NOMEM, "no memory for rows of '%s'", it->from);
+    if (!room_for((void **) &w->in, &w->in_room, (size_t) n * row_in))
+        return err_set(ERR_NOMEM, "no memory for rows of '%s'", it->from);
     TRY(file_read(&j->in.sources[it->source].file, it->offset_in + (uint64_t) r0 * row_in, w->in, (size_t) n * row_in));
     const char *result = w->in;
     if (it->type_out != it->type_in) {
-        if (!room_for((void **) &w->out, &w->out_room, (size_t) n * row_out) || !room_for((void **) &w->x, &w->x_room, (size_t) (n * it->ne[0]) * sizeof(float)))
+        if (!room_for((void **) &w->out, &w->out_room, (size_t) n * row_out) ||
+            !room_for((void **) &w->x, &w->x_room, (size_t) (n * it->ne[0]) * sizeof(float)))
             return err_set(ERR_NOMEM, "no memory for rows of '%s'", it->from);
-        if (it->type_in == GGML_TYPE_F32) memcpy(w->x, w->in, (size_t) n * row_in);
-        else ggml_get_type_traits(it->type_in)->to_float(w->in, w->x, n * it->ne[0]);
+        if (it->type_in == GGML_TYPE_F32)
+            memcpy(w->x, w->in, (size_t) n * row_in);
+        else
+            ggml_get_type_traits(it->type_in)->to_float(w->in, w->x, n * it->ne[0]);
         TRY(encode(w, it, r0, n));
         result = w->out;
     }
@@ -364,11 +398,13 @@ static void work(int ith, int nth, void *data) {
         while (j->first_piece[k + 1] <= i) k++;
         if (do_piece(j, &w, &j->items[k], i - j->first_piece[k]) != ERR_OK) {
             // the sentence is this thread's: it is handed over to the caller's
-            if (atomic_exchange(&j->message_taken, 1) == 0) snprintf(j->message, sizeof(j->message), "%s", ggml_last_error());
+            if (atomic_exchange(&j->message_taken, 1) == 0)
+                snprintf(j->message, sizeof(j->message), "%s", ggml_last_error());
             atomic_store(&j->failed, 1);
         }
         const int64_t done = atomic_fetch_add(&j->done, 1) + 1;
-        if (ith == 0 && j->progress && !j->progress((float) done / (float) total, j->progress_data)) atomic_store(&j->failed, 2);
+        if (ith == 0 && j->progress && !j->progress((float) done / (float) total, j->progress_data))
+            atomic_store(&j->failed, 2);
     }
     free(w.in);
     free(w.out);
@@ -387,8 +423,10 @@ static enum err write_data(struct job *j) {
         uint64_t end = 0;
         const uint64_t align = gguf_get_alignment(o->gguf);
         for (int k = 0; k < j->n_items; k++)
-            if (j->items[k].out == i && j->items[k].offset_out + j->items[k].bytes_out > end) end = j->items[k].offset_out + j->items[k].bytes_out;
-        if (ftruncate(o->fd, (off_t) (o->data_start + (end + align - 1) / align * align)) != 0) return err_set(ERR_IO, "writing %s failed: %s", o->tmp, strerror(errno));
+            if (j->items[k].out == i && j->items[k].offset_out + j->items[k].bytes_out > end)
+                end = j->items[k].offset_out + j->items[k].bytes_out;
+        if (ftruncate(o->fd, (off_t) (o->data_start + (end + align - 1) / align * align)) != 0)
+            return err_set(ERR_IO, "writing %s failed: %s", o->tmp, strerror(errno));
     }
     return ERR_OK;
 }
@@ -408,7 +446,8 @@ static enum err write_files(struct job *j, const char *path) {
     }
     for (int i = 0; i < j->n_outs; i++) {
         struct output *o = &j->outs[i];
-        if (rename(o->tmp, o->path) != 0) return err_set(ERR_IO, "cannot rename %s to %s: %s", o->tmp, o->path, strerror(errno));
+        if (rename(o->tmp, o->path) != 0)
+            return err_set(ERR_IO, "cannot rename %s to %s: %s", o->tmp, o->path, strerror(errno));
         o->tmp[0] = '\0';
     }
     return ERR_OK;
@@ -428,19 +467,26 @@ static void job_free(struct job *j) {
     sources_free(&j->in);
 }
 
-uint32_t llama_model_quantize_report(const char *fname_inp, const char *fname_out, const llama_model_quantize_params *params, llama_progress_callback progress,
-                                     void *progress_data, struct llama_quantize_report *report) {
+uint32_t llama_model_quantize_report(const char *fname_inp, const char *fname_out, const llama_model_quantize_params *params,
+                                     llama_progress_callback progress, void *progress_data,
+                                     struct llama_quantize_report *report) {
     const struct llama_model_quantize_params standard = llama_model_quantize_default_params();
     struct job *j = calloc(1, sizeof(*j));
     if (!j) return (uint32_t) err_set(ERR_NOMEM, "no memory to quantize %s", fname_inp ? fname_inp : "(null)");
     j->p = params ? params : &standard;
     j->progress = progress;
     j->progress_data = progress_data;
-    enum err e = fname_inp && (fname_out || j->p->dry_run) ? ERR_OK : err_set(ERR_INVALID, "llama_model_quantize: a file name is NULL");
+    enum err e = fname_inp && (fname_out || j->p->dry_run)
+                     ? ERR_OK
+                     : err_set(ERR_INVALID, "llama_model_quantize: a file name is NULL");
     if (e == ERR_OK) e = plan(j, fname_inp);
-    if (e == ERR_OK && report) *report = (struct llama_quantize_report) {.n_tensors = (uint32_t) j->n_items, .bytes_in = j->bytes_in, .bytes_out = j->bytes_out};
+    if (e == ERR_OK && report)
+        *report = (struct llama_quantize_report){
+            .n_tensors = (uint32_t) j->n_items, .bytes_in = j->bytes_in, .bytes_out = j->bytes_out};
     if (e == ERR_OK && !j->p->dry_run) e = write_files(j, fname_out);
-    if (e == ERR_OK) ggml_log_write(GGML_LOG_LEVEL_INFO, "%d tensors, %.2f MiB -> %.2f MiB\n", j->n_items, (double) j->bytes_in / 1048576, (double) j->bytes_out / 1048576);
+    if (e == ERR_OK)
+        ggml_log_write(GGML_LOG_LEVEL_INFO, "%d tensors, %.2f MiB -> %.2f MiB\n", j->n_items, (double) j->bytes_in / 1048576,
+                       (double) j->bytes_out / 1048576);
     job_free(j);
     free(j);
     return (uint32_t) e;
@@ -451,6 +497,8 @@ uint32_t llama_model_quantize(const char *fname_inp, const char *fname_out, cons
 }
 
 struct llama_model_quantize_params llama_model_quantize_default_params(void) {
-    return (struct llama_model_quantize_params) {.ftype = LLAMA_FTYPE_MOSTLY_Q8_0, .output_tensor_type = GGML_TYPE_COUNT,
-                                                 .token_embedding_type = GGML_TYPE_COUNT, .quantize_output_tensor = true};
+    return (struct llama_model_quantize_params){.ftype = LLAMA_FTYPE_MOSTLY_Q8_0,
+                                                .output_tensor_type = GGML_TYPE_COUNT,
+                                                .token_embedding_type = GGML_TYPE_COUNT,
+                                                .quantize_output_tensor = true};
 }

@@ -7,7 +7,9 @@
 
 #include "kern/isa.h"
 
-#define KERN(name) struct kern_##name; const struct kern_##name *kern_##name(void);
+#define KERN(name)                                                                                                          \
+    struct kern_##name;                                                                                                     \
+    const struct kern_##name *kern_##name(void);
 #define KERN_ALL(name) KERN(name)
 #include "kern/kern.def"
 #undef KERN

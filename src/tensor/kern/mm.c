@@ -25,16 +25,18 @@ INLINE void outer_tile(int n, int C, int64_t k, const float *a, size_t a_stride,
     UNROLL for (int c = 0; c < C; c++) vf_store_n(y + (size_t) c * y_stride, acc[c], n);
 }
 
-static void outer(int64_t n, int64_t n_col, int64_t k, const float *a, size_t a_stride, const float *b, size_t b_stride, float *y,
-                  size_t y_stride) {
+static void outer(int64_t n, int64_t n_col, int64_t k, const float *a, size_t a_stride, const float *b, size_t b_stride,
+                  float *y, size_t y_stride) {
     for (int64_t i = 0; i < n; i += VF_N) {
         const int lanes = vf_lanes(i, n);
         int64_t c = 0;
         for (; c + 8 <= n_col; c += 8) {
-            outer_tile(lanes, 8, k, a + i, a_stride, b + (size_t) c * b_stride, b_stride, y + (size_t) c * y_stride + i, y_stride);
+            outer_tile(lanes, 8, k, a + i, a_stride, b + (size_t) c * b_stride, b_stride, y + (size_t) c * y_stride + i,
+                       y_stride);
         }
         for (; c < n_col; c++) {
-            outer_tile(lanes, 1, k, a + i, a_stride, b + (size_t) c * b_stride, b_stride, y + (size_t) c * y_stride + i, y_stride);
+            outer_tile(lanes, 1, k, a + i, a_stride, b + (size_t) c * b_stride, b_stride, y + (size_t) c * y_stride + i,
+                       y_stride);
         }
     }
 }

@@ -31,27 +31,27 @@ enum mm_form {
 // A range of rows times some columns. dst[c * dst_stride + r] for column c and row r; the index lists, if given, say which
 // encoded column is column c and where its result goes.
 struct mm_job {
-    const uint8_t *a;          // row 0
-    size_t a_stride;           // bytes between rows
-    int64_t n_row;             // rows there are (row1 <= n_row); kernels may read, never write, neighbours of the range
+    const uint8_t *a;  // row 0
+    size_t a_stride;   // bytes between rows
+    int64_t n_row;     // rows there are (row1 <= n_row); kernels may read, never write, neighbours of the range
     int64_t row0, row1;
     int64_t k;
     const uint8_t *act;
-    size_t act_stride;         // bytes between encoded columns
+    size_t act_stride;  // bytes between encoded columns
     const int32_t *act_idx;
     float *dst;
-    size_t dst_stride;         // floats between columns of the result
+    size_t dst_stride;  // floats between columns of the result
     const int32_t *dst_idx;
     int64_t n_col;
-    void *scratch;             // path->scratch(k) bytes of this thread, 64-byte aligned
-    size_t scratch_bytes;      // its size; more than a path's least may be used
-    enum ggml_type type;       // of a
+    void *scratch;         // path->scratch(k) bytes of this thread, 64-byte aligned
+    size_t scratch_bytes;  // its size; more than a path's least may be used
+    enum ggml_type type;   // of a
 };
 
 struct mm_path {
     enum mm_form form;
-    int row_step;              // ranges of rows should start at multiples of this
-    int variant;               // columns of equal form and variant are the same bytes
+    int row_step;  // ranges of rows should start at multiples of this
+    int variant;   // columns of equal form and variant are the same bytes
     size_t (*act_bytes)(int64_t k);
     void (*encode)(const float *x, int64_t k, void *act);
     size_t (*scratch)(const struct mm_job *j);
@@ -60,8 +60,8 @@ struct mm_path {
 
 struct kern_mm {
     // y[c * y_stride + i] += sum over j < k of a[j * a_stride + i] * b[c * b_stride + j], in order of j, one fma each.
-    void (*outer)(int64_t n, int64_t n_col, int64_t k, const float *a, size_t a_stride, const float *b, size_t b_stride, float *y,
-                  size_t y_stride);
+    void (*outer)(int64_t n, int64_t n_col, int64_t k, const float *a, size_t a_stride, const float *b, size_t b_stride,
+                  float *y, size_t y_stride);
     // The path for weights of a type times n_col columns; exact: activations must not be rounded below F32.
     const struct mm_path *(*path)(enum ggml_type type, int64_t n_col, bool exact);
 };

@@ -18,13 +18,13 @@ enum kind { KIND_F32, KIND_F16, KIND_BF16, KIND_BF16_PAIR, KIND_DECODE };
 enum {
     L = MM_L,
 #if MM_L == 16
-    PANEL = 3,                // vectors of rows in a tile of the lanes path: 3 x 8 sums, 11 loads for 24 multiplications
+    PANEL = 3,  // vectors of rows in a tile of the lanes path: 3 x 8 sums, 11 loads for 24 multiplications
 #else
     PANEL = 2,
 #endif
-    STAGE = 256,              // words staged at a time
+    STAGE = 256,  // words staged at a time
     STAGE_STRIDE = STAGE + 16,
-    PANELS = 4,               // panels packed at a time
+    PANELS = 4,  // panels packed at a time
     PANEL_WORDS = MM_PIECE * PANEL * L,
 #if MM_L == 16
     COLS = 8,
@@ -87,9 +87,7 @@ INLINE void fold_8(const vf v[8], float sum[8]) {
 INLINE void dot_piece(int kind, int R, int C, const uint8_t *const *w, const uint8_t *const *x, int64_t n, float *total) {
     const int64_t n_word = words_of(kind, n), full = kind == KIND_BF16_PAIR ? n / 2 / L * L : n / L * L;
     vf acc[8][4];
-    UNROLL for (int r = 0; r < R; r++) {
-        UNROLL for (int c = 0; c < C; c++) acc[r][c] = vf_zero();
-    }
+    UNROLL for (int r = 0; r < R; r++) { UNROLL for (int c = 0; c < C; c++) acc[r][c] = vf_zero(); }
     for (int64_t i = 0; i < full; i += L) {
         vf xc[4];
         UNROLL for (int c = 0; c < C; c++) xc[c] = vf_load((const float *) (x[c] + 4 * i));
@@ -129,7 +127,8 @@ INLINE void dot_piece(int kind, int R, int C, const uint8_t *const *w, const uin
 INLINE int64_t piece_elements(int kind) { return kind == KIND_BF16_PAIR ? 2 * MM_PIECE : MM_PIECE; }
 
 // R rows, `apart` rows apart, from `row` (those past the range repeat the last one) times C columns from `col`.
-INLINE void dot_tile(int kind, int R, int C, const struct mm_job *j, const struct type *type, int64_t row, int64_t apart, int64_t col) {
+INLINE void dot_tile(int kind, int R, int C, const struct mm_job *j, const struct type *type, int64_t row, int64_t apart,
+                     int64_t col) {
     float total[8 * 4] = {0};
     const uint8_t *w[8], *wp[8], *x[4], *xp[4];
     UNROLL for (int r = 0; r < R; r++) {
@@ -169,10 +168,14 @@ INLINE void dot_run(int kind, const struct mm_job *j) {
     for (int64_t col = 0; col < j->n_col;) {
         const int64_t left = j->n_col - col;
         const int n = left > 4 ? (left == 5 ? 3 : 4) : (int) left;
-        if (n == 1) dot_rows(kind, 8, 1, j, type, col);
-        else if (n == 2) dot_rows(kind, 4, 2, j, type, col);
-        else if (n == 3) dot_rows(kind, 4, 3, j, type, col);
-        else dot_rows(kind, 4, 4, j, type, col);
+        if (n == 1)
+            dot_rows(kind, 8, 1, j, type, col);
+        else if (n == 2)
+            dot_rows(kind, 4, 2, j, type, col);
+        else if (n == 3)
+            dot_rows(kind, 4, 3, j, type, col);
+        else
+            dot_rows(kind, 4, 4, j, type, col);
         col += n;
     }
 }
@@ -185,7 +188,8 @@ static size_t dot_scratch(const struct mm_job *j) {
 // ---- lanes ----------------------------------------------------------------------------------------------------------
 
 // Words word .. word + n of row r as L-word multiples, zeros behind.
-INLINE void stage(int kind, const struct mm_job *j, const struct type *type, int64_t r, int64_t word, int64_t n, float *out) {
+INLINE void stage(int kind, const struct mm_job *j, const struct type *type, int64_t r, int64_t word, int64_t n,
+                  float *out) {
     const uint8_t *w = j->a + (size_t) r * j->a_stride;
     const int64_t padded = round_up(n, L);
     if (kind == KIND_DECODE) {
@@ -210,8 +214,8 @@ INLINE void stage(int kind, const struct mm_job *j, const struct type *type, int
 }
 
 // L rows from lo, n_word words from `word`, into runs: word i * L + q of row r goes to panel[(q * ni + i) * width + r].
-INLINE void pack(int kind, const struct mm_job *j, const struct type *type, int64_t lo, int64_t word, int64_t n_word, int width,
-                 float *tmp, float *panel) {
+INLINE void pack(int kind, const struct mm_job *j, const struct type *type, int64_t lo, int64_t word, int64_t n_word,
+                 int width, float *tmp, float *panel) {
     const int64_t ni = (n_word + L - 1) / L;
     const bool in_place = (kind == KIND_F32 || kind == KIND_BF16_PAIR) && lo + L <= j->n_row;
     for (int64_t at = 0; at < n_word; at += STAGE) {
@@ -244,9 +248,7 @@ INLINE void lanes_tile(int kind, int R, int C, const float *panel, int64_t ni, c
     float saved[4][8 * PANEL][L];
     for (int64_t run = 0; run < L; run++) {
         vf acc[3][8];
-        UNROLL for (int r = 0; r < R; r++) {
-            UNROLL for (int c = 0; c < C; c++) acc[r][c] = vf_zero();
-        }
+        UNROLL for (int r = 0; r < R; r++) { UNROLL for (int c = 0; c < C; c++) acc[r][c] = vf_zero(); }
         const float *p = panel + run * ni * R * L;
         for (int64_t i = 0; i < ni; i++) {
             vf w[3];
@@ -272,17 +274,19 @@ INLINE void lanes_tile(int kind, int R, int C, const float *panel, int64_t ni, c
     }
 }
 
-#define TILE(op, kind, R, C)                                                                                    \
-    static void tile_##op##_##R##_##C(const float *panel, int64_t ni, const float *const *x, float *total) {    \
-        lanes_tile(kind, R, C, panel, ni, x, total);                                                            \
+#define TILE(op, kind, R, C)                                                                                                \
+    static void tile_##op##_##R##_##C(const float *panel, int64_t ni, const float *const *x, float *total) {                \
+        lanes_tile(kind, R, C, panel, ni, x, total);                                                                        \
     }
-#define TILES_OF(op, kind, R)                                                                           \
-    TILE(op, kind, R, 1) TILE(op, kind, R, 2) TILE(op, kind, R, 3) TILE(op, kind, R, 4)                 \
-    TILE(op, kind, R, 5) TILE(op, kind, R, 6) TILE(op, kind, R, 7) TILE(op, kind, R, 8)
-#define ROW_OF(op, R)                                                                                              \
-    {0, tile_##op##_##R##_1, tile_##op##_##R##_2, tile_##op##_##R##_3, tile_##op##_##R##_4, tile_##op##_##R##_5,   \
-     tile_##op##_##R##_6, tile_##op##_##R##_7, tile_##op##_##R##_8}
-
+#define TILES_OF(op, kind, R)                                                                                               \
+    TILE(op, kind, R, 1)                                                                                                    \
+    TILE(op, kind, R, 2) TILE(op, kind, R, 3) TILE(op, kind, R, 4) TILE(op, kind, R, 5) TILE(op, kind, R, 6)                \
+        TILE(op, kind, R, 7) TILE(op, kind, R, 8)
+#define ROW_OF(op, R)                                                                                                       \
+    {                                                                                                                       \
+        0, tile_##op##_##R##_1, tile_##op##_##R##_2, tile_##op##_##R##_3, tile_##op##_##R##_4, tile_##op##_##R##_5,         \
+            tile_##op##_##R##_6, tile_##op##_##R##_7, tile_##op##_##R##_8                                                   \
+    }
 
 typedef void tile_fn(const float *panel, int64_t ni, const float *const *x, float *total);
 
@@ -318,8 +322,8 @@ static void panel_init(struct panel *p, const struct mm_job *j, int64_t row) {
     }
 }
 
-static void tile_times(const struct mm_job *j, tile_fn *const (*tiles)[9], const struct panel *p, const float *packed, int64_t c0, int C,
-                       const float *const *x, bool first, int64_t ni) {
+static void tile_times(const struct mm_job *j, tile_fn *const (*tiles)[9], const struct panel *p, const float *packed,
+                       int64_t c0, int C, const float *const *x, bool first, int64_t ni) {
     float total[8 * PANEL * L];
     for (int c = 0; c < C; c++) {
         const float *y = mm_job_result(j, c0 + c);
@@ -330,7 +334,8 @@ static void tile_times(const struct mm_job *j, tile_fn *const (*tiles)[9], const
     tiles[p->R - 1][C](packed, ni, x, total);
     for (int c = 0; c < C; c++) {
         float *y = mm_job_result(j, c0 + c);
-        for (int r = 0; r < p->R; r++) vf_store_span(y + p->lo[r], vf_load(total + (c * PANEL + r) * L), p->from[r], p->to[r]);
+        for (int r = 0; r < p->R; r++)
+            vf_store_span(y + p->lo[r], vf_load(total + (c * PANEL + r) * L), p->from[r], p->to[r]);
     }
 }
 
@@ -349,14 +354,16 @@ INLINE void lanes_run(int kind, const struct mm_job *j, tile_fn *const (*tiles)[
             const int64_t n = n_word - word < MM_PIECE ? n_word - word : MM_PIECE, ni = (n + L - 1) / L;
             for (int i = 0; i < n_panel; i++) {
                 const struct panel *p = panels + i;
-                for (int r = 0; r < p->R; r++) pack(kind, j, type, p->lo[r], word, n, p->R * L, tmp, packed + i * PANEL_WORDS + r * L);
+                for (int r = 0; r < p->R; r++)
+                    pack(kind, j, type, p->lo[r], word, n, p->R * L, tmp, packed + i * PANEL_WORDS + r * L);
             }
             for (int64_t t = 0; t < n_tile; t++) {
                 const int64_t c0 = j->n_col * t / n_tile;
                 const int C = (int) (j->n_col * (t + 1) / n_tile - c0);
                 const float *x[8];
                 for (int c = 0; c < C; c++) x[c] = (const float *) mm_job_column(j, c0 + c) + word;
-                for (int i = 0; i < n_panel; i++) tile_times(j, tiles, panels + i, packed + i * PANEL_WORDS, c0, C, x, word == 0, ni);
+                for (int i = 0; i < n_panel; i++)
+                    tile_times(j, tiles, panels + i, packed + i * PANEL_WORDS, c0, C, x, word == 0, ni);
             }
         }
     }
@@ -420,11 +427,11 @@ static void bf16_lanes_encode(const float *x, int64_t k, void *act) {
 
 // ---- paths ----------------------------------------------------------------------------------------------------------
 
-#define PATHS(name, kind, act, table)                                                                                  \
-    static void name##_dot(const struct mm_job *j) { dot_run(kind, j); }                                               \
-    static void name##_lanes(const struct mm_job *j) { lanes_run(kind, j, table); }                                    \
-    static const struct mm_path path_##name##_dot = {MM_F32, 8, 0, f32_bytes, f32_encode, dot_scratch, name##_dot};       \
-    static const struct mm_path path_##name##_lanes = {MM_F32_LANES,  PANEL *L,      0,           lanes_bytes,         \
+#define PATHS(name, kind, act, table)                                                                                       \
+    static void name##_dot(const struct mm_job *j) { dot_run(kind, j); }                                                    \
+    static void name##_lanes(const struct mm_job *j) { lanes_run(kind, j, table); }                                         \
+    static const struct mm_path path_##name##_dot = {MM_F32, 8, 0, f32_bytes, f32_encode, dot_scratch, name##_dot};         \
+    static const struct mm_path path_##name##_lanes = {MM_F32_LANES, PANEL * L,     0,           lanes_bytes,               \
                                                        lanes_encode, lanes_scratch, name##_lanes};
 
 PATHS(f32, KIND_F32, f32, tiles_fma)
@@ -445,14 +452,14 @@ const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col,
     const bool few = n_col <= FEW;
     (void) exact;
     switch (type) {
-    case GGML_TYPE_F32: return few ? &path_f32_dot : &path_f32_lanes;
-    case GGML_TYPE_F16: return few ? &path_f16_dot : &path_f16_lanes;
-    case GGML_TYPE_BF16:
+        case GGML_TYPE_F32: return few ? &path_f32_dot : &path_f32_lanes;
+        case GGML_TYPE_F16: return few ? &path_f16_dot : &path_f16_lanes;
+        case GGML_TYPE_BF16:
 #ifdef __AVX512BF16__
-        if (!exact) return few ? &path_pair_dot : &path_pair_lanes;
+            if (!exact) return few ? &path_pair_dot : &path_pair_lanes;
 #endif
-        return few ? &path_bf16_dot : &path_bf16_lanes;
-    default: return few ? &path_decode_dot : &path_decode_lanes;
+            return few ? &path_bf16_dot : &path_bf16_lanes;
+        default: return few ? &path_decode_dot : &path_decode_lanes;
     }
 }
 #endif

@@ -138,7 +138,7 @@ static inline void groups_ints(const struct type *type, const void *p, struct mm
 }
 
 #define QUANT(...)
-#define INTS(ID, name) \
+#define INTS(ID, name)                                                                                                      \
     static inline void groups_##name(const void *p, struct mm_group *g) { groups_ints(type_get(GGML_TYPE_##ID), p, g); }
 INTS(IQ4_NL, iq4_nl)
 INTS(IQ4_XS, iq4_xs)

@@ -7,7 +7,9 @@
 #if defined(ISA_IS_avx512bf16)
 // Nothing of this gains from BF16: the level below serves.
 const struct mm_path *mm_quant_path_avx512vnni(enum ggml_type type, int64_t n_col);
-const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col) { return mm_quant_path_avx512vnni(type, n_col); }
+const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col) {
+    return mm_quant_path_avx512vnni(type, n_col);
+}
 #elif !defined(ISA_IS_scalar)
 #if defined(__AVX512VNNI__)
 #define MM_VNNI 1
@@ -81,7 +83,8 @@ INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g,
                 const vi w = vi_load(g[r].w[j + i]);
                 UNROLL for (int c = 0; c < C; c++) {
                     const vi a = bcast_4(x[c]->q + 4 * (j + i));
-                    const vi t = max == 255 ? VI_(maddubs_epi16)(VI_(abs_epi8)(w), with_sign(a, w)) : VI_(maddubs_epi16)(w, a);
+                    const vi t =
+                        max == 255 ? VI_(maddubs_epi16)(VI_(abs_epi8)(w), with_sign(a, w)) : VI_(maddubs_epi16)(w, a);
                     s[c] = i ? VI_(add_epi16)(s[c], t) : t;
                 }
             }
@@ -147,36 +150,38 @@ INLINE void quant_tile(int sub, bool min, bool offset, int max, int R, int C, co
 // ahead: bytes from a column to the one that will be wanted in its place next.
 typedef void tile_fn(const struct panel_group *g, int n, const struct mm_record *const *x, ptrdiff_t ahead, float *total);
 
-#define TILE(name, sub, min, offset, max, R, C)                                                                            \
-    static void name##_##R##_##C(const struct panel_group *g, int n, const struct mm_record *const *x, ptrdiff_t ahead,    \
-                                 float *total) {                                                                           \
-        quant_tile(sub, min, offset, max, R, C, g, n, x, ahead, total);                                                    \
+#define TILE(name, sub, min, offset, max, R, C)                                                                             \
+    static void name##_##R##_##C(const struct panel_group *g, int n, const struct mm_record *const *x, ptrdiff_t ahead,     \
+                                 float *total) {                                                                            \
+        quant_tile(sub, min, offset, max, R, C, g, n, x, ahead, total);                                                     \
     }
 #if MM_L == 8
-#define TILES_OF(name, sub, min, offset, max, R) \
-    TILE(name, sub, min, offset, max, R, 1)      \
-    TILE(name, sub, min, offset, max, R, 2)      \
-    TILE(name, sub, min, offset, max, R, 3)      \
+#define TILES_OF(name, sub, min, offset, max, R)                                                                            \
+    TILE(name, sub, min, offset, max, R, 1)                                                                                 \
+    TILE(name, sub, min, offset, max, R, 2)                                                                                 \
+    TILE(name, sub, min, offset, max, R, 3)                                                                                 \
     TILE(name, sub, min, offset, max, R, 4)
-#define ROW_OF(name, R) {0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4}
+#define ROW_OF(name, R)                                                                                                     \
+    { 0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4 }
 #else
-#define TILES_OF(name, sub, min, offset, max, R) \
-    TILE(name, sub, min, offset, max, R, 1)      \
-    TILE(name, sub, min, offset, max, R, 2)      \
-    TILE(name, sub, min, offset, max, R, 3)      \
-    TILE(name, sub, min, offset, max, R, 4)      \
-    TILE(name, sub, min, offset, max, R, 5)      \
+#define TILES_OF(name, sub, min, offset, max, R)                                                                            \
+    TILE(name, sub, min, offset, max, R, 1)                                                                                 \
+    TILE(name, sub, min, offset, max, R, 2)                                                                                 \
+    TILE(name, sub, min, offset, max, R, 3)                                                                                 \
+    TILE(name, sub, min, offset, max, R, 4)                                                                                 \
+    TILE(name, sub, min, offset, max, R, 5)                                                                                 \
     TILE(name, sub, min, offset, max, R, 6)
-#define ROW_OF(name, R) {0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4, name##_##R##_5, name##_##R##_6}
+#define ROW_OF(name, R)                                                                                                     \
+    { 0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4, name##_##R##_5, name##_##R##_6 }
 #endif
 #if MM_VNNI
-#define TILES(name, sub, min, offset, max)        \
-    TILES_OF(name, sub, min, offset, max, 1)      \
-    TILES_OF(name, sub, min, offset, max, 2)      \
+#define TILES(name, sub, min, offset, max)                                                                                  \
+    TILES_OF(name, sub, min, offset, max, 1)                                                                                \
+    TILES_OF(name, sub, min, offset, max, 2)                                                                                \
     static tile_fn *const name[2][7] = {ROW_OF(name, 1), ROW_OF(name, 2)};
 #else
-#define TILES(name, sub, min, offset, max)   \
-    TILES_OF(name, sub, min, offset, max, 1) \
+#define TILES(name, sub, min, offset, max)                                                                                  \
+    TILES_OF(name, sub, min, offset, max, 1)                                                                                \
     static tile_fn *const name[1][7] = {ROW_OF(name, 1)};
 #endif
 
@@ -220,11 +225,10 @@ TILES(tiles_16_min, 16, true, false, 255)
 
 // ---- rows times columns ---------------------------------------------------------------------------------------------
 
-
 // Kernel scratch of a thread.
 struct scratch {
     struct panel_group panel[GROUPS * PANEL];
-    uint8_t rows[L][GROUPS * 64];  // copies, when a matrix has fewer than L rows
+    uint8_t rows[L][GROUPS * 64];           // copies, when a matrix has fewer than L rows
     float sums[SUM_ROWS / L][SUM_COLS][L];  // results between ranges of k: those of dst lie too far apart
 };
 
@@ -262,8 +266,8 @@ static struct span span_at(const struct mm_job *j, int64_t first) {
     return s;
 }
 
-static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, const struct span *rows, const struct panel_group *panel,
-                        int64_t group, int n, float (*sums)[SUM_COLS][L]) {
+static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, const struct span *rows,
+                        const struct panel_group *panel, int64_t group, int n, float (*sums)[SUM_COLS][L]) {
     const bool last = (group + n) * 32 == j->k;
     const int64_t n_tile = (j->n_col + COLS - 1) / COLS;
     float total[COLS * PANEL * L];
@@ -275,7 +279,9 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, co
             const float *y = mm_job_result(j, c0 + c);
             x[c] = (const struct mm_record *) mm_job_column(j, c0 + c) + group;
             for (int r = 0; r < R; r++) {
-                vf_store(total + (c * PANEL + r) * L, !group ? vf_zero() : sums ? vf_load(sums[r][c0 + c]) : span_load(y, rows + r));
+                vf_store(total + (c * PANEL + r) * L, !group ? vf_zero()
+                                                      : sums ? vf_load(sums[r][c0 + c])
+                                                             : span_load(y, rows + r));
             }
         }
         tiles[C](panel, n, x, (ptrdiff_t) j->act_stride * C, total);
@@ -283,15 +289,17 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, co
             float *y = mm_job_result(j, c0 + c);
             for (int r = 0; r < R; r++) {
                 const vf sum = vf_load(total + (c * PANEL + r) * L);
-                if (sums && !last) vf_store(sums[r][c0 + c], sum);
-                else span_store(y, rows + r, sum);
+                if (sums && !last)
+                    vf_store(sums[r][c0 + c], sum);
+                else
+                    span_store(y, rows + r, sum);
             }
         }
     }
 }
 
-static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_fn *unpack, struct scratch *s, const struct span *rows,
-                        int64_t group, int n, struct panel_group *out, int step) {
+static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_fn *unpack, struct scratch *s,
+                        const struct span *rows, int64_t group, int n, struct panel_group *out, int step) {
     const size_t at = (size_t) (group * 32 / type->block) * type->size, bytes = (size_t) (n * 32 / type->block) * type->size;
     if (rows->lo + (L - 1) * rows->step < j->n_row) {
         unpack(j->a + (size_t) rows->lo * j->a_stride + at, j->a_stride * (size_t) rows->step, n, out, step);
@@ -318,9 +326,12 @@ static void quant_piece(const struct mm_job *j, const struct type *type, unpack_
 static int few_panel(const struct mm_job *j, int64_t row, struct span *rows) {
     const int64_t run = (j->row1 - j->row0) / L;
     for (int r = 0; r < PANEL; r++) {
-        if (row + r < run) rows[r] = (struct span) {j->row0 + row + r, run, 0, L};
-        else if (r == 0) rows[r] = span_at(j, j->row0 + run * L);
-        else return r;
+        if (row + r < run)
+            rows[r] = (struct span){j->row0 + row + r, run, 0, L};
+        else if (r == 0)
+            rows[r] = span_at(j, j->row0 + run * L);
+        else
+            return r;
         if (row + r >= run) return 1;
     }
     return PANEL;
@@ -336,7 +347,7 @@ static void one_run(const struct mm_job *j, one_fn *one) {
     const int64_t n_group = j->k / 32, run = (j->row1 - j->row0) / L;
     const int step = group_step(n_group);
     for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1); row++) {
-        const struct span rows = row < run ? (struct span) {j->row0 + row, run, 0, L} : span_at(j, j->row0 + run * L);
+        const struct span rows = row < run ? (struct span){j->row0 + row, run, 0, L} : span_at(j, j->row0 + run * L);
         _Alignas(64) float total[L] = {0};
         for (int64_t group = 0; group < n_group; group += step) {
             const int n = n_group - group < step ? (int) (n_group - group) : step;
@@ -346,12 +357,12 @@ static void one_run(const struct mm_job *j, one_fn *one) {
         span_store(y, &rows, vf_load(total));
     }
 }
-#define ONE(name)                                                                                                             \
-    static void one_##name(const uint8_t *p, size_t stride, int n, struct panel_group *room, const struct mm_record *x,       \
-                           float *total) {                                                                                    \
-        struct sink k = {x, vf_load(total)};                                                                                  \
-        unpack_##name(&k, p, stride, n, room, 1);                                                                             \
-        vf_store(total, k.acc);                                                                                               \
+#define ONE(name)                                                                                                           \
+    static void one_##name(const uint8_t *p, size_t stride, int n, struct panel_group *room, const struct mm_record *x,     \
+                           float *total) {                                                                                  \
+        struct sink k = {x, vf_load(total)};                                                                                \
+        unpack_##name(&k, p, stride, n, room, 1);                                                                           \
+        vf_store(total, k.acc);                                                                                             \
     }
 #else
 #define ONE(name) enum { one_##name };
@@ -388,27 +399,31 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
     }
 }
 
-#define QUANT(ID, name, sub, min, offset, max)                                                                         \
-    static void encode_##name(const float *x, int64_t k, void *act) {                                                  \
-        mm_record_encode(x, k, act, sub, min, SIGNED(max) ? 0 : offset);                                               \
-    }                                                                                                                  \
-    ONE(name)                                                                                                          \
-    static void run_##name(const struct mm_job *j) {                                                                   \
-        if (MM_VNNI && j->n_col == 1 && j->row1 >= L) one_run(j, one_##name);                                          \
-        else quant_run(j, panel_##name, tiles_##sub##_##min##_##max);                                                  \
-    }                                                                                                                  \
-    static const struct mm_path path_##name = {MM_I8,      PANEL *L,      SIGNED(max) ? 0 : offset, mm_record_bytes,   \
-                                               encode_##name, quant_scratch, run_##name};
+#define QUANT(ID, name, sub, min, offset, max)                                                                              \
+    static void encode_##name(const float *x, int64_t k, void *act) {                                                       \
+        mm_record_encode(x, k, act, sub, min, SIGNED(max) ? 0 : offset);                                                    \
+    }                                                                                                                       \
+    ONE(name)                                                                                                               \
+    static void run_##name(const struct mm_job *j) {                                                                        \
+        if (MM_VNNI && j->n_col == 1 && j->row1 >= L)                                                                       \
+            one_run(j, one_##name);                                                                                         \
+        else                                                                                                                \
+            quant_run(j, panel_##name, tiles_##sub##_##min##_##max);                                                        \
+    }                                                                                                                       \
+    static const struct mm_path path_##name = {                                                                             \
+        MM_I8, PANEL * L, SIGNED(max) ? 0 : offset, mm_record_bytes, encode_##name, quant_scratch, run_##name};
 #include "kern/mm_quant.def"
 #undef QUANT
 
 const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col) {
     (void) n_col;
     switch (type) {
-#define QUANT(ID, name, ...) case GGML_TYPE_##ID: return &path_##name;
+#define QUANT(ID, name, ...)                                                                                                \
+    case GGML_TYPE_##ID:                                                                                                    \
+        return &path_##name;
 #include "kern/mm_quant.def"
 #undef QUANT
-    default: return NULL;
+        default: return NULL;
     }
 }
 #endif

@@ -26,7 +26,8 @@ static size_t mm_record_bytes(int64_t k) { return ((size_t) (k / 32) * sizeof(st
 static inline float record_round(const float *x, int8_t *q, int32_t *sum) {
     const __m512 a = _mm512_loadu_ps(x), b = _mm512_loadu_ps(x + 16);
     const __m512i mask = _mm512_set1_epi32(0x7fffffff);
-    const __m512i m = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(a), mask), _mm512_and_si512(_mm512_castps_si512(b), mask));
+    const __m512i m =
+        _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(a), mask), _mm512_and_si512(_mm512_castps_si512(b), mask));
     const float top = f32_from_bits((uint32_t) _mm512_reduce_max_epi32(m));
     const __m512 inv = _mm512_set1_ps(top < 1e-36f ? 0.0f : 127.0f / top);
     const __m512i qa = _mm512_cvtps_epi32(_mm512_mul_ps(a, inv)), qb = _mm512_cvtps_epi32(_mm512_mul_ps(b, inv));
@@ -87,16 +88,18 @@ static inline float record_round(const float *x, int8_t *q, int32_t *sum) {
 }
 #endif
 
-static inline __attribute__((always_inline)) void mm_record_encode(const float *x, int64_t k, struct mm_record *out, int sub, bool min,
-                                                                   int offset) {
+static inline __attribute__((always_inline)) void mm_record_encode(const float *x, int64_t k, struct mm_record *out, int sub,
+                                                                   bool min, int offset) {
     for (int64_t i = 0; i < k; i += 32, out++) {
         int32_t sum[2];
         out->d = record_round(x + i, out->q, sum);
         out->unused = 0;
         if (sub == 32) sum[0] += sum[1], sum[1] = 0;
         for (int h = 0; h < 2; h++) {
-            if (min) out->sum[h] = out->d * (float) sum[h];
-            else out->correction[h] = -offset * sum[h];
+            if (min)
+                out->sum[h] = out->d * (float) sum[h];
+            else
+                out->correction[h] = -offset * sum[h];
         }
     }
 }

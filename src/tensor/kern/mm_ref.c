@@ -74,10 +74,12 @@ static void run_quant(const struct mm_job *j, void (*groups)(const void *, struc
 const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col) {
     (void) n_col;
     switch (type) {
-#define QUANT(ID, name, ...) case GGML_TYPE_##ID: return &path_##name;
+#define QUANT(ID, name, ...)                                                                                                \
+    case GGML_TYPE_##ID:                                                                                                    \
+        return &path_##name;
 #include "kern/mm_quant.def"
 #undef QUANT
-    default: return NULL;
+        default: return NULL;
     }
 }
 #endif

@@ -157,8 +157,8 @@ INLINE void unpack_q4_1(struct sink *k, const uint8_t *p, size_t stride, int n, 
 // Bit 4j + i of each lane of h to bit 4 of byte i of w[j].
 INLINE void fifth_bits(vi h, vi w[8]) {
 #if defined(__AVX512F__)
-    const vi spread = _mm512_setr_epi32(0, 0x10, 0x1000, 0x1010, 0x100000, 0x100010, 0x101000, 0x101010, 0x10000000, 0x10000010,
-                                             0x10001000, 0x10001010, 0x10100000, 0x10100010, 0x10101000, 0x10101010);
+    const vi spread = _mm512_setr_epi32(0, 0x10, 0x1000, 0x1010, 0x100000, 0x100010, 0x101000, 0x101010, 0x10000000,
+                                        0x10000010, 0x10001000, 0x10001010, 0x10100000, 0x10100010, 0x10101000, 0x10101010);
     UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(w[j], _mm512_permutexvar_epi32(sr(h, 4 * j), spread));
 #else
     const vi bits = vi_set1(0x01010101);
@@ -335,10 +335,9 @@ INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
         load_words(&r, 92, t);  // words 1 to 3 are the scales
         load_words(&r, 94, u);  // its last word ends with d
         const vf d = half_high(u[3]);
-        const vi s[4] = {vi_or(vi_and(t[1], low), vi_and(sl(t[3], 4), top)),
-                         vi_or(vi_and(t[2], low), vi_and(sl(t[3], 2), top)),
-                         vi_or(vi_and(sr(t[1], 4), low), vi_and(t[3], top)),
-                         vi_or(vi_and(sr(t[2], 4), low), vi_and(sr(t[3], 2), top))};
+        const vi s[4] = {
+            vi_or(vi_and(t[1], low), vi_and(sl(t[3], 4), top)), vi_or(vi_and(t[2], low), vi_and(sl(t[3], 2), top)),
+            vi_or(vi_and(sr(t[1], 4), low), vi_and(t[3], top)), vi_or(vi_and(sr(t[2], 4), low), vi_and(sr(t[3], 2), top))};
         UNROLL for (int i = 0; i < 16; i++) {
             const vi b = vi_sub(vi_and(sr(s[i / 4], 8 * (i % 4)), vi_set1(255)), vi_set1(32));
             vf_store(out[i / 2 * step].s[i % 2], vf_mul(d, vf_from_vi(b)));
@@ -436,8 +435,8 @@ INLINE void unpack_mxfp4(struct sink *k, const uint8_t *p, size_t stride, int n,
 }
 
 // Row by row, through the type's integer form.
-INLINE void unpack_ints(struct sink *k, const struct type *type, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step,
-                        int offset, int max) {
+INLINE void unpack_ints(struct sink *k, const struct type *type, const uint8_t *p, size_t stride, int n,
+                        struct panel_group *out, int step, int offset, int max) {
     int8_t q[MM_L][256 + 16];
     float s[MM_L][16];
     const int per = (int) (type->block / 32);
@@ -460,9 +459,9 @@ INLINE void unpack_nvfp4(struct sink *k, const uint8_t *p, size_t stride, int n,
 }
 
 #define QUANT(...)
-#define INTS(ID, name)                                                                                                           \
-    INLINE void unpack_##name(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {       \
-        unpack_ints(k, type_get(GGML_TYPE_##ID), p, stride, n, out, step, 128, 255);                                             \
+#define INTS(ID, name)                                                                                                      \
+    INLINE void unpack_##name(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {  \
+        unpack_ints(k, type_get(GGML_TYPE_##ID), p, stride, n, out, step, 128, 255);                                        \
     }
 #include "kern/mm_quant.def"
 #undef QUANT
@@ -471,10 +470,10 @@ INLINE void unpack_nvfp4(struct sink *k, const uint8_t *p, size_t stride, int n,
 typedef void unpack_fn(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step);
 typedef void one_fn(const uint8_t *p, size_t stride, int n, struct panel_group *room, const struct mm_record *x,
                     float *total);
-#define QUANT(ID, name, ...)                                                                                                     \
-    static void panel_##name(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {  \
-        struct sink k = {0};                                                                                                     \
-        unpack_##name(&k, p, stride, n, out, step);                                                                       \
+#define QUANT(ID, name, ...)                                                                                                \
+    static void panel_##name(const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {                   \
+        struct sink k = {0};                                                                                                \
+        unpack_##name(&k, p, stride, n, out, step);                                                                         \
     }
 #include "kern/mm_quant.def"
 #undef QUANT

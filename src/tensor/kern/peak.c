@@ -31,8 +31,8 @@ static double f32(int64_t n) {
 #elif defined(__ARM_FEATURE_DOTPROD)
 #define I8_DOT(acc, a, b) vdotq_s32(acc, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b))
 #else
-#define I8_DOT(acc, a, b)                                                                              \
-    vpadalq_s16(vpadalq_s16(acc, vmull_s8(vget_low_s8(vreinterpretq_s8_s32(a)), vget_low_s8(vreinterpretq_s8_s32(b)))), \
+#define I8_DOT(acc, a, b)                                                                                                   \
+    vpadalq_s16(vpadalq_s16(acc, vmull_s8(vget_low_s8(vreinterpretq_s8_s32(a)), vget_low_s8(vreinterpretq_s8_s32(b)))),     \
                 vmull_high_s8(vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b)))
 #endif
 

@@ -144,7 +144,8 @@ const struct op op_flash_attn_ext = {
     .name = "FLASH_ATTN_EXT",
     .symbol = "flash_attn_ext(x)",
     .n_src = 3,
-    .flags = OP_INPLACE_WIDE,  // over the queries: each is packed before its result is written, and by nobody else afterwards
+    .flags =
+        OP_INPLACE_WIDE,  // over the queries: each is packed before its result is written, and by nobody else afterwards
     .infer = infer,
     .scratch = flash_attn_scratch,
     .run = flash_attn_run,

@@ -9,8 +9,9 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *s) {
     TRY(mm_check("ggml_mul_mat", a, b));
     for (int d = 2; d < 4; d++) {
         if (a->ne[d] > 0 ? b->ne[d] % a->ne[d] != 0 : b->ne[d] != 0) {
-            return err_set(ERR_INVALID, "ggml_mul_mat: dimension %d of the first source (%lld) does not divide the second's (%lld)",
-                           d, (long long) a->ne[d], (long long) b->ne[d]);
+            return err_set(ERR_INVALID,
+                           "ggml_mul_mat: dimension %d of the first source (%lld) does not divide the second's (%lld)", d,
+                           (long long) a->ne[d], (long long) b->ne[d]);
         }
     }
     s->type = GGML_TYPE_F32;
@@ -45,7 +46,8 @@ static void run(struct task *k, struct ggml_tensor *t) {
     int64_t col_cuts = k->nth > 1 ? mm_ceil(4 * k->nth, n_block * n_slice) : 1;
     if (col_cuts > n / 24) col_cuts = n / 24 > 1 ? n / 24 : 1;
     const int64_t n_piece = n_block * n_slice * col_cuts, per_slice = n_block * col_cuts;
-    struct mm_job j = {.a_stride = a->nb[1], .n_row = m, .k = a->ne[0], .type = a->type, .dst_stride = t->nb[1] / sizeof(float)};
+    struct mm_job j = {
+        .a_stride = a->nb[1], .n_row = m, .k = a->ne[0], .type = a->type, .dst_stride = t->nb[1] / sizeof(float)};
     j.scratch = mm_thread_scratch(&p, k);
     j.scratch_bytes = p.row_at;
     const int64_t r2 = b->ne[2] / a->ne[2], r3 = b->ne[3] / a->ne[3];
@@ -121,6 +123,13 @@ static enum err backward(struct backward *bw, struct ggml_tensor *t) {
 }
 
 const struct op op_mul_mat = {
-    .id = GGML_OP_MUL_MAT, .name = "MUL_MAT", .symbol = "X*Y", .n_src = 2,
-    .infer = infer, .scratch = scratch, .run = run, .threads = threads, .backward = backward,
+    .id = GGML_OP_MUL_MAT,
+    .name = "MUL_MAT",
+    .symbol = "X*Y",
+    .n_src = 2,
+    .infer = infer,
+    .scratch = scratch,
+    .run = run,
+    .threads = threads,
+    .backward = backward,
 };

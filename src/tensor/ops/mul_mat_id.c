@@ -4,22 +4,23 @@
 // an expert nobody chose is never read. An id outside 0 .. n_expert-1 fails the node before anything is written.
 #include "ops/mul_mat_int.h"
 
-
 static enum err infer(const struct ggml_tensor *t, struct op_shape *s) {
     const struct ggml_tensor *a = t->src[0], *b = t->src[1], *ids = t->src[2];
     TRY(mm_check("ggml_mul_mat_id", a, b));
-    if (ids->type != GGML_TYPE_I32) return err_set(ERR_INVALID, "ggml_mul_mat_id: ids must be I32, not %s", ggml_type_name(ids->type));
+    if (ids->type != GGML_TYPE_I32)
+        return err_set(ERR_INVALID, "ggml_mul_mat_id: ids must be I32, not %s", ggml_type_name(ids->type));
     if (a->ne[3] != 1 || b->ne[3] != 1 || ids->ne[2] != 1 || ids->ne[3] != 1) {
         return err_set(ERR_INVALID, "ggml_mul_mat_id: experts and columns have three dimensions, ids have two");
     }
     if (ids->ne[1] != b->ne[2]) {
-        return err_set(ERR_INVALID, "ggml_mul_mat_id: ids for %lld tokens, columns for %lld", (long long) ids->ne[1], (long long) b->ne[2]);
+        return err_set(ERR_INVALID, "ggml_mul_mat_id: ids for %lld tokens, columns for %lld", (long long) ids->ne[1],
+                       (long long) b->ne[2]);
     }
     if (b->ne[1] == 0 ? ids->ne[0] != 0 : ids->ne[0] % b->ne[1] != 0) {
         return err_set(ERR_INVALID, "ggml_mul_mat_id: %lld columns per token do not divide the %lld experts per token",
                        (long long) b->ne[1], (long long) ids->ne[0]);
     }
-    *s = (struct op_shape) {GGML_TYPE_F32, {a->ne[1], ids->ne[0], b->ne[2], 1}};
+    *s = (struct op_shape){GGML_TYPE_F32, {a->ne[1], ids->ne[0], b->ne[2], 1}};
     return ERR_OK;
 }
 
@@ -97,15 +98,17 @@ static void run(struct task *k, struct ggml_tensor *t) {
     const int64_t bad = group(t, &g);
     if (bad >= 0) {
         if (k->ith == 0) {
-            task_fail(k, t, "expert %d of token %lld is outside 0 .. %lld", id_at(t->src[2], bad % t->src[2]->ne[0], bad / t->src[2]->ne[0]),
-                      (long long) (bad / t->src[2]->ne[0]), (long long) n_expert - 1);
+            task_fail(k, t, "expert %d of token %lld is outside 0 .. %lld",
+                      id_at(t->src[2], bad % t->src[2]->ne[0], bad / t->src[2]->ne[0]), (long long) (bad / t->src[2]->ne[0]),
+                      (long long) n_expert - 1);
         }
         return;
     }
     mm_encode(&p, k, b);
     const int64_t used = n_expert < n_result(t) ? n_expert : n_result(t);
     const int64_t rows = mm_row_block(&p, a, typical_columns(t), used, k->nth), n_block = mm_ceil(m, rows);
-    struct mm_job j = {.a_stride = a->nb[1], .n_row = m, .k = a->ne[0], .type = a->type, .dst_stride = t->nb[1] / sizeof(float)};
+    struct mm_job j = {
+        .a_stride = a->nb[1], .n_row = m, .k = a->ne[0], .type = a->type, .dst_stride = t->nb[1] / sizeof(float)};
     j.scratch = mm_thread_scratch(&p, k);
     j.scratch_bytes = p.row_at;
     j.act = p.in_place ? b->data : mm_columns(&p, k);
@@ -128,13 +131,20 @@ static void run(struct task *k, struct ggml_tensor *t) {
     }
 }
 
-struct ggml_tensor *ggml_mul_mat_id(struct ggml_context *ctx, struct ggml_tensor *as, struct ggml_tensor *b, struct ggml_tensor *ids) {
+struct ggml_tensor *ggml_mul_mat_id(struct ggml_context *ctx, struct ggml_tensor *as, struct ggml_tensor *b,
+                                    struct ggml_tensor *ids) {
     const int32_t params[MM_N_PARAM] = {0};
     struct ggml_tensor *src[] = {as, b, ids};
     return op_build(ctx, GGML_OP_MUL_MAT_ID, false, params, MM_N_PARAM, src, 3);
 }
 
 const struct op op_mul_mat_id = {
-    .id = GGML_OP_MUL_MAT_ID, .name = "MUL_MAT_ID", .symbol = "X[i]*Y", .n_src = 3,
-    .infer = infer, .scratch = scratch, .run = run, .threads = threads,
+    .id = GGML_OP_MUL_MAT_ID,
+    .name = "MUL_MAT_ID",
+    .symbol = "X[i]*Y",
+    .n_src = 3,
+    .infer = infer,
+    .scratch = scratch,
+    .run = run,
+    .threads = threads,
 };

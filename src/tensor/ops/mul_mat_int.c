@@ -17,14 +17,19 @@ const float *mm_row(const struct ggml_tensor *t, int64_t i1, int64_t i2, int64_t
 
 enum err mm_check(const char *name, const struct ggml_tensor *a, const struct ggml_tensor *b) {
     const struct type *ta = type_get(a->type), *tb = type_get(b->type);
-    if (!ta || !ta->decode) return err_set(ERR_INVALID, "%s: the first source has type %d, which cannot be multiplied", name, a->type);
-    if (!tb || !tb->decode) return err_set(ERR_INVALID, "%s: the second source has type %d, which cannot be read", name, b->type);
+    if (!ta || !ta->decode)
+        return err_set(ERR_INVALID, "%s: the first source has type %d, which cannot be multiplied", name, a->type);
+    if (!tb || !tb->decode)
+        return err_set(ERR_INVALID, "%s: the second source has type %d, which cannot be read", name, b->type);
     if (ggml_is_transposed(a) || (a->nb[0] != ta->size && a->ne[0] != ta->block)) {
-        return err_set(ERR_INVALID, "%s: rows of the first source must be contiguous (elements are %zu bytes apart, rows %zu); "
-                       "use ggml_cont", name, a->nb[0], a->nb[1]);
+        return err_set(ERR_INVALID,
+                       "%s: rows of the first source must be contiguous (elements are %zu bytes apart, rows %zu); "
+                       "use ggml_cont",
+                       name, a->nb[0], a->nb[1]);
     }
     if (tb->block > 1 && b->nb[0] != tb->size) {
-        return err_set(ERR_INVALID, "%s: rows of a second source of type %s must be contiguous; use ggml_cont", name, tb->name);
+        return err_set(ERR_INVALID, "%s: rows of a second source of type %s must be contiguous; use ggml_cont", name,
+                       tb->name);
     }
     if (a->ne[0] != b->ne[0]) {
         return err_set(ERR_INVALID, "%s: rows of %lld elements cannot be multiplied with columns of %lld", name,
@@ -42,7 +47,8 @@ void mm_plan(struct mm_plan *p, const struct ggml_tensor *t, int64_t n_col, int6
     const bool exact = tensor_param_i32(t, MM_PARAM_SRC + 1) == GGML_PREC_F32;
     p->path = kern_mm()->path(a->type, k ? n_col : 1, exact);
     p->in_place = p->path->form == MM_F32 && mm_row_in_place(b);
-    if (t->op == GGML_OP_MUL_MAT_ID && b->nb[2] != b->nb[1] * (size_t) b->ne[1]) p->in_place = false;  // columns are numbered
+    if (t->op == GGML_OP_MUL_MAT_ID && b->nb[2] != b->nb[1] * (size_t) b->ne[1])
+        p->in_place = false;  // columns are numbered
     p->n_act = n_act;
     p->private_act = !p->in_place && n_act * k <= PRIVATE_ELEMENTS;
     p->act_stride = p->in_place ? 0 : mm_align(p->path->act_bytes(k));

@@ -26,14 +26,14 @@ enum err mm_check(const char *name, const struct ggml_tensor *a, const struct gg
 // The plan of a node: where the encoded columns lie and what each thread has for itself.
 struct mm_plan {
     const struct mm_path *path;
-    bool in_place;       // columns are rows of b as they lie
-    bool private_act;    // few columns: every thread encodes them for itself and nobody waits
-    int64_t n_act;       // columns to encode
+    bool in_place;     // columns are rows of b as they lie
+    bool private_act;  // few columns: every thread encodes them for itself and nobody waits
+    int64_t n_act;     // columns to encode
     size_t act_stride;
-    size_t act_bytes;    // of one copy of the encoded columns
-    size_t scratch;      // of one thread: kernel scratch, then one row of floats
-    size_t row_at;       // offset of that row
-    size_t total;        // bytes of work for n_threads
+    size_t act_bytes;  // of one copy of the encoded columns
+    size_t scratch;    // of one thread: kernel scratch, then one row of floats
+    size_t row_at;     // offset of that row
+    size_t total;      // bytes of work for n_threads
 };
 
 // n_col: columns of one product; n_act: columns to encode in all.

@@ -11,10 +11,10 @@ struct crew;  // ops/crew.h
 
 // What one thread of a team needs to compute its part of a node.
 struct task {
-    int ith, nth;        // this thread, of so many
-    void *work;          // scratch shared by all threads of the node, 64-byte aligned
-    size_t work_bytes;   // at least what scratch() asked for
-    struct crew *crew;   // what the threads of a node share
+    int ith, nth;       // this thread, of so many
+    void *work;         // scratch shared by all threads of the node, 64-byte aligned
+    size_t work_bytes;  // at least what scratch() asked for
+    struct crew *crew;  // what the threads of a node share
 };
 
 // All threads of the node wait here for each other.
@@ -33,10 +33,10 @@ static inline void task_range(const struct task *k, int64_t n, int64_t *i0, int6
 }
 
 enum op_flag {
-    OP_VIEW = 1,         // result is a view of src[0]: nothing to run
-    OP_INPLACE = 2,      // result may overwrite src[0] of the same layout (list LB1 of the memory plan)
-    OP_ELEMENTWISE = 4,  // element i of the result depends on element i of the sources alone
-    OP_INPLACE_WIDE = 8, // as OP_INPLACE, but beyond what ggml itself does (list LB2)
+    OP_VIEW = 1,          // result is a view of src[0]: nothing to run
+    OP_INPLACE = 2,       // result may overwrite src[0] of the same layout (list LB1 of the memory plan)
+    OP_ELEMENTWISE = 4,   // element i of the result depends on element i of the sources alone
+    OP_INPLACE_WIDE = 8,  // as OP_INPLACE, but beyond what ggml itself does (list LB2)
 };
 
 struct op_shape {
@@ -75,5 +75,6 @@ struct ggml_tensor *op_build(struct ggml_context *ctx, enum ggml_op id, bool inp
                              struct ggml_tensor **src, int n_src);
 // The general form. want: a type or shape that is the caller's choice, which infer then finds in t (else t->type is
 // GGML_TYPE_COUNT and t->ne is 0 there); NULL for none. over: the tensor that the result is written over, as a view; NULL for a new one.
-struct ggml_tensor *op_build_as(struct ggml_context *ctx, enum ggml_op id, const struct op_shape *want, struct ggml_tensor *over,
-                                const int32_t *params, int n_params, struct ggml_tensor **src, int n_src);
+struct ggml_tensor *op_build_as(struct ggml_context *ctx, enum ggml_op id, const struct op_shape *want,
+                                struct ggml_tensor *over, const int32_t *params, int n_params, struct ggml_tensor **src,
+                                int n_src);

@@ -14,22 +14,27 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *s) {
         return err_set(ERR_INVALID, "ggml_out_prod: types %d and %d cannot be multiplied", a->type, b->type);
     }
     if (ggml_is_transposed(a) || (a->nb[0] != ta->size && a->ne[0] != ta->block)) {
-        return err_set(ERR_INVALID, "ggml_out_prod: rows of the first source must be contiguous (elements are %zu bytes apart); "
-                       "use ggml_cont", a->nb[0]);
+        return err_set(ERR_INVALID,
+                       "ggml_out_prod: rows of the first source must be contiguous (elements are %zu bytes apart); "
+                       "use ggml_cont",
+                       a->nb[0]);
     }
     if (tb->block > 1 && b->nb[0] != tb->size) {
-        return err_set(ERR_INVALID, "ggml_out_prod: rows of a second source of type %s must be contiguous; use ggml_cont", tb->name);
+        return err_set(ERR_INVALID, "ggml_out_prod: rows of a second source of type %s must be contiguous; use ggml_cont",
+                       tb->name);
     }
     if (a->ne[1] != b->ne[1]) {
-        return err_set(ERR_INVALID, "ggml_out_prod: sources have %lld and %lld rows", (long long) a->ne[1], (long long) b->ne[1]);
+        return err_set(ERR_INVALID, "ggml_out_prod: sources have %lld and %lld rows", (long long) a->ne[1],
+                       (long long) b->ne[1]);
     }
     for (int d = 2; d < 4; d++) {
         if (a->ne[d] > 0 ? b->ne[d] % a->ne[d] != 0 : b->ne[d] != 0) {
-            return err_set(ERR_INVALID, "ggml_out_prod: dimension %d of the first source (%lld) does not divide the second's (%lld)",
-                           d, (long long) a->ne[d], (long long) b->ne[d]);
+            return err_set(ERR_INVALID,
+                           "ggml_out_prod: dimension %d of the first source (%lld) does not divide the second's (%lld)", d,
+                           (long long) a->ne[d], (long long) b->ne[d]);
         }
     }
-    *s = (struct op_shape) {GGML_TYPE_F32, {a->ne[0], b->ne[0], b->ne[2], b->ne[3]}};
+    *s = (struct op_shape){GGML_TYPE_F32, {a->ne[0], b->ne[0], b->ne[2], b->ne[3]}};
     return ERR_OK;
 }
 
@@ -41,7 +46,8 @@ static size_t thread_bytes(const struct ggml_tensor *t) {
 static size_t scratch(const struct ggml_tensor *t, int n_threads) { return thread_bytes(t) * (size_t) n_threads; }
 
 // b[j0 .. j0 + n - 1, l] to out[j * DEPTH].
-static void column_values(const struct ggml_tensor *b, const struct type *type, const uint8_t *row, int64_t j0, int64_t n, float *out) {
+static void column_values(const struct ggml_tensor *b, const struct type *type, const uint8_t *row, int64_t j0, int64_t n,
+                          float *out) {
     if (type->block == 1) {
         for (int64_t j = 0; j < n; j++) type->decode(row + (size_t) (j0 + j) * b->nb[0], out + j * DEPTH, 1);
         return;
@@ -102,6 +108,12 @@ static enum err backward(struct backward *bw, struct ggml_tensor *t) {
 }
 
 const struct op op_out_prod = {
-    .id = GGML_OP_OUT_PROD, .name = "OUT_PROD", .symbol = "X*Y", .n_src = 2, .infer = infer, .scratch = scratch, .run = run,
+    .id = GGML_OP_OUT_PROD,
+    .name = "OUT_PROD",
+    .symbol = "X*Y",
+    .n_src = 2,
+    .infer = infer,
+    .scratch = scratch,
+    .run = run,
     .backward = backward,
 };

@@ -49,7 +49,8 @@ GROWS_(GNAME)
 
 #define GRID_TYPE(ID, name_, ...)                                                                                           \
     .id = GGML_TYPE_##ID, .name = #name_, .block = 256, .size = sizeof(struct block_##name_), .quantized = true,            \
-    .search_only = true, .dot_type = GGML_TYPE_Q8_K, .decode = decode, .ints = ints, .dot = dot, .check = check, __VA_ARGS__
+    .search_only = true, .dot_type = GGML_TYPE_Q8_K, .decode = decode, .ints = ints, .dot = dot, .check = check,            \
+    __VA_ARGS__
 
 #ifdef ISA_IS_scalar
 #include "type/grid_search_int.h"

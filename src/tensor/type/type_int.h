@@ -29,7 +29,7 @@
 #define TYPE_INTS(name, nb)                                                                                                 \
     static void ints(const void *x, int8_t *q, float *s, int64_t n) {                                                       \
         const struct block_##name *b = x;                                                                                   \
-        for (int64_t i = 0; i < n / (nb); i++) ints_block(b + i, q + i * (nb), s + i * ((nb) / 16));                         \
+        for (int64_t i = 0; i < n / (nb); i++) ints_block(b + i, q + i * (nb), s + i * ((nb) / 16));                        \
     }
 #define TYPE_ENCODE(name, nb)                                                                                               \
     static void encode(const float *x, void *y, int64_t n) {                                                                \

@@ -130,7 +130,8 @@ static void test_binary(void **s) {
 #define B(name) each_level(#name, offsetof(struct kern_binary, name), run_binary);
     B(add)
     B(sub)
-    B(mul) B(div)
+    B(mul)
+    B(div)
 #undef B
 #define G(name) each_level(#name, offsetof(struct kern_binary, name), run_glu);
         G(reglu) G(geglu) G(swiglu) G(geglu_erf) G(geglu_quick) G(swiglu_oai) G(swiglu_clamp)

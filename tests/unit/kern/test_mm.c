@@ -28,9 +28,9 @@ struct product {
     int64_t m, n, k;
     uint8_t *a;
     size_t a_stride;
-    float *x;       // [n, k]
-    double *want;   // [n, m], from decoded weights and unrounded activations
-    double power;   // sum of the squares of all terms: what rounding errors are measured against
+    float *x;      // [n, k]
+    double *want;  // [n, m], from decoded weights and unrounded activations
+    double power;  // sum of the squares of all terms: what rounding errors are measured against
 };
 
 static void fill_f32(float *x, int64_t n, double scale) {
@@ -38,7 +38,7 @@ static void fill_f32(float *x, int64_t n, double scale) {
 }
 
 static void make(struct product *p, const struct type *type, int64_t m, int64_t n, int64_t k, double scale) {
-    *p = (struct product) {.type = type, .m = m, .n = n, .k = k};
+    *p = (struct product){.type = type, .m = m, .n = n, .k = k};
     p->a_stride = (size_t) (k / type->block) * type->size;
     p->a = malloc(p->a_stride * (size_t) m);  // exact: reads beyond the last row are found by the sanitizer
     p->x = malloc(sizeof(float) * (size_t) (n * k));
@@ -69,10 +69,19 @@ static void drop(struct product *p) {
 }
 
 // Columns c0 .. c1 and rows r0 .. r1 into y [n, m], by the path for n_path columns.
-static void compute(const struct product *p, int64_t n_path, bool exact, int64_t c0, int64_t c1, int64_t r0, int64_t r1, float *y) {
+static void compute(const struct product *p, int64_t n_path, bool exact, int64_t c0, int64_t c1, int64_t r0, int64_t r1,
+                    float *y) {
     const struct mm_path *path = kern_mm()->path(p->type->id, n_path, exact);
-    struct mm_job j = {.a = p->a, .a_stride = p->a_stride, .n_row = p->m, .row0 = r0, .row1 = r1, .k = p->k, .type = p->type->id,
-                       .n_col = c1 - c0, .dst = y + c0 * p->m, .dst_stride = (size_t) p->m};
+    struct mm_job j = {.a = p->a,
+                       .a_stride = p->a_stride,
+                       .n_row = p->m,
+                       .row0 = r0,
+                       .row1 = r1,
+                       .k = p->k,
+                       .type = p->type->id,
+                       .n_col = c1 - c0,
+                       .dst = y + c0 * p->m,
+                       .dst_stride = (size_t) p->m};
     j.act_stride = (path->act_bytes(p->k) + 63) / 64 * 64;
     uint8_t *act = aligned_alloc(64, j.act_stride * (size_t) j.n_col + 64);
     for (int64_t c = c0; c < c1; c++) path->encode(p->x + c * p->k, p->k, act + (size_t) (c - c0) * j.act_stride);
@@ -104,8 +113,8 @@ static double bound(const struct type *type, bool exact) {
 static void check_same(const float *y, const float *z, int64_t n, const char *what, const struct product *p) {
     for (int64_t i = 0; i < n; i++) {
         if (memcmp(y + i, z + i, 4) != 0) {
-            fail_msg("%s %s: m %lld n %lld k %lld differ at %lld: %.9g %.9g", what, p->type->name, (long long) p->m, (long long) p->n,
-                     (long long) p->k, (long long) i, (double) y[i], (double) z[i]);
+            fail_msg("%s %s: m %lld n %lld k %lld differ at %lld: %.9g %.9g", what, p->type->name, (long long) p->m,
+                     (long long) p->n, (long long) p->k, (long long) i, (double) y[i], (double) z[i]);
         }
     }
 }
@@ -131,7 +140,8 @@ static void check_product(const struct type *type, int64_t m, int64_t n, int64_t
     compute(&p, n, exact, 0, n, 0, m, y);
     const double e = error(y, &p);
     if (!(e <= bound(type, exact))) {
-        fail_msg("%s %s m %lld n %lld k %lld: error %g", isa_name(isa_active()), type->name, (long long) m, (long long) n, (long long) k, e);
+        fail_msg("%s %s m %lld n %lld k %lld: error %g", isa_name(isa_active()), type->name, (long long) m, (long long) n,
+                 (long long) k, e);
     }
     if (!exact) check_scalar(&p, y);
     memset(z, 0xff, bytes);
@@ -153,7 +163,8 @@ static const int64_t sizes[][2] = {{1, 1}, {1, 7}, {7, 1}, {15, 3}, {16, 2}, {17
 
 static void check_type(const struct type *type) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const int64_t k = type->block == 1 ? (int64_t[]) {1, 67, 1031, 2055}[i % 4] : type->block * (int64_t[]) {1, 3, 5}[i % 3];
+        const int64_t k =
+            type->block == 1 ? (int64_t[]){1, 67, 1031, 2055}[i % 4] : type->block * (int64_t[]){1, 3, 5}[i % 3];
         check_product(type, sizes[i][0], sizes[i][1], k, 1.0, false);
         if (i % 3 == 0) check_product(type, sizes[i][0], sizes[i][1], k, 1.0, true);
     }
@@ -166,8 +177,8 @@ static void test_levels(void **unused) {
         if (!isa_pin((enum isa) level)) continue;
         for (int id = 0; id < GGML_TYPE_COUNT; id++) {
             const struct type *type = type_get((enum ggml_type) id);
-            if (!type || !type->encode || !type->decode || id == GGML_TYPE_I8 || id == GGML_TYPE_I16 || id == GGML_TYPE_I32 ||
-                id == GGML_TYPE_I64) {
+            if (!type || !type->encode || !type->decode || id == GGML_TYPE_I8 || id == GGML_TYPE_I16 ||
+                id == GGML_TYPE_I32 || id == GGML_TYPE_I64) {
                 continue;
             }
             check_type(type);
@@ -186,7 +197,8 @@ static void test_extremes(void **unused) {
         struct product p = {.type = type, .m = M, .n = N, .k = K, .a_stride = (size_t) (K / type->block) * type->size};
         p.a = malloc(p.a_stride * M);
         p.x = malloc(sizeof(float) * N * K);
-        for (int64_t i = 0; i < N * K; i++) p.x[i] = i / K == 6 ? (float) (i % 255 - 127) * 0.5f : i % 3 ? uniform() : special[i / K];
+        for (int64_t i = 0; i < N * K; i++)
+            p.x[i] = i / K == 6 ? (float) (i % 255 - 127) * 0.5f : i % 3 ? uniform() : special[i / K];
         do {  // arbitrary bits whose scales are finite
             for (size_t i = 0; i < p.a_stride * M; i++) p.a[i] = (uint8_t) next_random();
             for (size_t i = 0; i < p.a_stride * M; i += type->size) {
@@ -204,7 +216,8 @@ static void test_extremes(void **unused) {
             compute(&p, N, false, 0, N, 0, M, y);
             for (int i = 0; i < M * N; i++) {
                 if (isnan(want[i]) ? !isnan(y[i]) : memcmp(y + i, want + i, 4) != 0) {
-                    fail_msg("%s %s: %d: %g, not %g", isa_name((enum isa) level), type->name, i, (double) y[i], (double) want[i]);
+                    fail_msg("%s %s: %d: %g, not %g", isa_name((enum isa) level), type->name, i, (double) y[i],
+                             (double) want[i]);
                 }
             }
         }
@@ -236,6 +249,7 @@ static void test_outer(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_extremes), cmocka_unit_test(test_outer)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_extremes),
+                                       cmocka_unit_test(test_outer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

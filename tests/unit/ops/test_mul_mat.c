@@ -24,7 +24,7 @@ static float uniform(void) {
 }
 
 static struct ggml_context *context(void) {
-    struct ggml_context *c = ggml_init((struct ggml_init_params) {.mem_size = 64u << 20});
+    struct ggml_context *c = ggml_init((struct ggml_init_params){.mem_size = 64u << 20});
     assert_non_null(c);
     return c;
 }
@@ -36,8 +36,10 @@ static T *filled(struct ggml_context *c, enum ggml_type type, int64_t ne0, int64
     for (int64_t r = 0; r < ne1 * ne2; r++) {
         for (int64_t i = 0; i < ne0; i++) x[i] = uniform() * scale;
         char *to = (char *) t->data + (size_t) r * t->nb[1];
-        if (type == GGML_TYPE_F32) memcpy(to, x, sizeof(float) * (size_t) ne0);
-        else ggml_quantize_chunk(type, x, to, 0, 1, ne0, NULL);
+        if (type == GGML_TYPE_F32)
+            memcpy(to, x, sizeof(float) * (size_t) ne0);
+        else
+            ggml_quantize_chunk(type, x, to, 0, 1, ne0, NULL);
     }
     free(x);
     return t;
@@ -55,9 +57,10 @@ static void assert_bits(const T *a, const void *want, const char *what) {
 }
 
 // Types whose encoder needs no importance and no long search.
-static const enum ggml_type types[] = {GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,   GGML_TYPE_Q5_0,
-                                       GGML_TYPE_Q5_1, GGML_TYPE_Q8_0, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K,   GGML_TYPE_Q5_K,
-                                       GGML_TYPE_Q6_K, GGML_TYPE_TQ2_0, GGML_TYPE_IQ4_NL, GGML_TYPE_IQ4_XS, GGML_TYPE_MXFP4, GGML_TYPE_NVFP4};
+static const enum ggml_type types[] = {GGML_TYPE_F32,    GGML_TYPE_F16,   GGML_TYPE_BF16, GGML_TYPE_Q4_0,  GGML_TYPE_Q4_1,
+                                       GGML_TYPE_Q5_0,   GGML_TYPE_Q5_1,  GGML_TYPE_Q8_0, GGML_TYPE_Q2_K,  GGML_TYPE_Q3_K,
+                                       GGML_TYPE_Q4_K,   GGML_TYPE_Q5_K,  GGML_TYPE_Q6_K, GGML_TYPE_TQ2_0, GGML_TYPE_IQ4_NL,
+                                       GGML_TYPE_IQ4_XS, GGML_TYPE_MXFP4, GGML_TYPE_NVFP4};
 enum { N_TYPE = sizeof types / sizeof *types };
 
 static void test_threads_and_columns(void **unused) {
@@ -92,7 +95,8 @@ static void test_by_expert(void **unused) {
             enum { K = 256, M = 21, EXPERTS = 5, SLOTS = 3, TOKENS = 29 };
             T *as = filled(c, types[i], K, M, EXPERTS, 1), *b = filled(c, GGML_TYPE_F32, K, n_b, TOKENS, 1);
             T *ids = ggml_new_tensor_2d(c, GGML_TYPE_I32, SLOTS, TOKENS);
-            for (int k = 0; k < SLOTS * TOKENS; k++) ((int32_t *) ids->data)[k] = (k * 7 + k / 5) % 4;  // expert 4 is never chosen
+            for (int k = 0; k < SLOTS * TOKENS; k++)
+                ((int32_t *) ids->data)[k] = (k * 7 + k / 5) % 4;  // expert 4 is never chosen
             T *y = ggml_mul_mat_id(c, as, b, ids);
             for (int threads = 1; threads <= 3; threads++) {
                 assert_int_equal(compute(c, y, threads), GGML_STATUS_SUCCESS);
@@ -142,7 +146,8 @@ static double error(const T *y, const T *want) {
 // Sums over a block that half precision could not hold.
 static void test_large_activations(void **unused) {
     (void) unused;
-    static const enum ggml_type with_min[] = {GGML_TYPE_Q4_1, GGML_TYPE_Q5_1, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q2_K};
+    static const enum ggml_type with_min[] = {GGML_TYPE_Q4_1, GGML_TYPE_Q5_1, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K,
+                                              GGML_TYPE_Q2_K};
     for (int i = 0; i < 5; i++) {
         struct ggml_context *c = context();
         T *a = filled(c, with_min[i], 512, 40, 1, 1), *b = filled(c, GGML_TYPE_F32, 512, 9, 1, 1);
@@ -172,10 +177,13 @@ static void test_second_source(void **unused) {
                     for (int64_t k = 0; k < K; k++) {
                         float row[K];
                         char *p = (char *) b->data + (size_t) n * b->nb[1];
-                        if (!order) ggml_get_type_traits(second[j])->to_float ? ggml_get_type_traits(second[j])->to_float(p, row, K)
-                                                                             : (void) memcpy(row, p, sizeof row);
-                        else if (second[j] == GGML_TYPE_F32) memcpy(row + k, p + (size_t) k * b->nb[0], 4);
-                        else ggml_get_type_traits(second[j])->to_float(p + (size_t) k * b->nb[0], row + k, 1);
+                        if (!order)
+                            ggml_get_type_traits(second[j])->to_float ? ggml_get_type_traits(second[j])->to_float(p, row, K)
+                                                                      : (void) memcpy(row, p, sizeof row);
+                        else if (second[j] == GGML_TYPE_F32)
+                            memcpy(row + k, p + (size_t) k * b->nb[0], 4);
+                        else
+                            ggml_get_type_traits(second[j])->to_float(p + (size_t) k * b->nb[0], row + k, 1);
                         ((float *) copy->data)[n * K + k] = row[k];
                     }
                 }
@@ -233,10 +241,14 @@ static void test_out_prod(void **unused) {
                 for (int64_t k = 0; k < K; k++) {
                     const char *pa = (char *) a->data + (size_t) k * a->nb[1] + (size_t) (s / 2) * a->nb[2];
                     const char *pb = (char *) b->data + (size_t) k * b->nb[1] + (size_t) s * b->nb[2];
-                    if (kinds[i] == GGML_TYPE_F32) memcpy(ra, pa, sizeof ra);
-                    else ggml_get_type_traits(kinds[i])->to_float(pa, ra, N);
-                    if (kinds[j] == GGML_TYPE_F32) memcpy(rb, pb, sizeof rb);
-                    else ggml_get_type_traits(kinds[j])->to_float(pb, rb, M);
+                    if (kinds[i] == GGML_TYPE_F32)
+                        memcpy(ra, pa, sizeof ra);
+                    else
+                        ggml_get_type_traits(kinds[i])->to_float(pa, ra, N);
+                    if (kinds[j] == GGML_TYPE_F32)
+                        memcpy(rb, pb, sizeof rb);
+                    else
+                        ggml_get_type_traits(kinds[j])->to_float(pb, rb, M);
                     for (int64_t m = 0; m < M; m++) {
                         float *w = want + (s * M + m) * N;
                         for (int64_t n = 0; n < N; n++) w[n] = fmaf(ra[n], rb[m], w[n]);
@@ -254,8 +266,12 @@ static void test_out_prod(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_and_columns), cmocka_unit_test(test_by_expert), cmocka_unit_test(test_ids_out_of_range),
-        cmocka_unit_test(test_large_activations),   cmocka_unit_test(test_second_source), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_threads_and_columns),
+        cmocka_unit_test(test_by_expert),
+        cmocka_unit_test(test_ids_out_of_range),
+        cmocka_unit_test(test_large_activations),
+        cmocka_unit_test(test_second_source),
+        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_out_prod),
     };
     setenv("GGML_OVERSUBSCRIBE", "1", 1);

@@ -19,7 +19,9 @@ struct way {
 
 static struct llama_model *model;
 
-static llama_token token(int i, int seq) { return (llama_token) ((7 + 37 * i + 1001 * seq) % llama_vocab_n_tokens(llama_model_get_vocab(model))); }
+static llama_token token(int i, int seq) {
+    return (llama_token) ((7 + 37 * i + 1001 * seq) % llama_vocab_n_tokens(llama_model_get_vocab(model)));
+}
 
 // A hash of the logits of all N positions of sequence 0, and those of the last position.
 static uint64_t run(const struct way *w, float *last) {
@@ -62,9 +64,12 @@ static void test_equal_bits(void **state) {
                                       {3, 7, false},   {2, 1, false},   {2, 512, true},  {3, 64, true}};
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *given = getenv("LAMINA_SMOLLM2");
     char path[4096];
-    if (given) snprintf(path, sizeof(path), "%s", given);
-    else if (cache) snprintf(path, sizeof(path), "%s/lamina/SmolLM2-135M-Instruct.Q4_1.gguf", cache);
-    else snprintf(path, sizeof(path), "%s/.cache/lamina/SmolLM2-135M-Instruct.Q4_1.gguf", home ? home : "");
+    if (given)
+        snprintf(path, sizeof(path), "%s", given);
+    else if (cache)
+        snprintf(path, sizeof(path), "%s/lamina/SmolLM2-135M-Instruct.Q4_1.gguf", cache);
+    else
+        snprintf(path, sizeof(path), "%s/.cache/lamina/SmolLM2-135M-Instruct.Q4_1.gguf", home ? home : "");
     if (access(path, R_OK) != 0) {
         print_message("no model at %s (./try fetches it)\n", path);
         skip();
@@ -77,7 +82,8 @@ static void test_equal_bits(void **state) {
     const uint64_t want = run(&ways[0], first);
     for (size_t i = 1; i < sizeof(ways) / sizeof(ways[0]); i++) {
         const uint64_t got = run(&ways[i], other);
-        print_message("%d threads, micro-batch %d%s: %016llx\n", ways[i].n_threads, ways[i].n_ubatch, ways[i].neighbour ? ", a neighbour" : "", (unsigned long long) got);
+        print_message("%d threads, micro-batch %d%s: %016llx\n", ways[i].n_threads, ways[i].n_ubatch,
+                      ways[i].neighbour ? ", a neighbour" : "", (unsigned long long) got);
         assert_memory_equal(first, other, n * 4);
         assert_true(got == want);
     }

@@ -69,11 +69,12 @@ static void measure(int ith, int nth, void *data) {
 
 bool ggml_cpu_measure_peaks(int n_threads, const void *mem, size_t bytes, struct ggml_cpu_peaks *peaks) {
     if (!peaks || n_threads < 1 || n_threads > MAX_THREADS || (bytes && !mem)) {
-        (void) err_set(ERR_INVALID, "ggml_cpu_measure_peaks: needs 1 to %d threads (%d given), memory to read and a place for the result",
+        (void) err_set(ERR_INVALID,
+                       "ggml_cpu_measure_peaks: needs 1 to %d threads (%d given), memory to read and a place for the result",
                        MAX_THREADS, n_threads);
         return false;
     }
-    *peaks = (struct ggml_cpu_peaks) {0};
+    *peaks = (struct ggml_cpu_peaks){0};
     struct meter m = {.n = n_threads, .mem = mem, .bytes = bytes, .out = peaks};
     ggml_parallel(n_threads, measure, &m);
     return true;
