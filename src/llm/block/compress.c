@@ -2,6 +2,9 @@
 // members (or over those of the block before too). The members still to come lie in the convolution states; a key is made by the token
 // that ends its block and stored in that token's cell. Cells are handed out in blocks whose places are those of the positions, so the
 // keys lie at a fixed distance in the cache, and a view with that stride shows them alone.
+//
+// Limits: the cache has a row per position, not per block; and attention goes over window and compressed keys in the order of their cells,
+// so the last bits of a result can depend on where a sequence's blocks lie (after seq_cp, for one).
 #include "block/attn_int.h"
 
 #include <math.h>

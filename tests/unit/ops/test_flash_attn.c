@@ -470,7 +470,7 @@ static void test_deep_decode(void **state) {
     (void) state;
     struct ggml_tensor *q = filled(GGML_TYPE_F32, 128, 5, 32, 1, 2), *k = filled(GGML_TYPE_F16, 128, 6000, 1, 1, 1),
                        *v = filled(GGML_TYPE_F16, 128, 6000, 1, 1, 1);
-    const struct params p = {0.1f, 0, 0};
+    const struct params p = {0.1f, 0, 0, 0};
     struct ggml_tensor *first = NULL;
     for (int n = 1; n <= 5; n += 2) {
         struct ggml_tensor *y = ggml_flash_attn_ext(c, q, k, v, NULL, p.scale, 0, 0);
