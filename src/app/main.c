@@ -30,18 +30,20 @@ static const struct tool *find(const char *name) {
     return NULL;
 }
 
+static int finish(int status) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    fputs("error: writing to standard output failed\n", stderr);
+    return status ? status : 1;
+}
+
 static int start(const struct tool *tool, int argc, char **argv, int first) {
     struct params p = params_default();
     const int status = options_parse(&p, tool, argc, argv, first);
-    if (status) return status == 1 ? 0 : status;
+    if (status) return finish(status == 1 ? 0 : status);
     console_init(&p);
     const int result = tool->run(&p);
     console_done();
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fputs("error: writing to standard output failed\n", stderr);
-        return result ? result : 1;
-    }
-    return result;
+    return finish(result);
 }
 
 int main(int argc, char **argv) {
@@ -55,16 +57,16 @@ int main(int argc, char **argv) {
     const char *name = argv[1];
     if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
         help(stdout);
-        return 0;
+        return finish(0);
     }
     if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
         printf("lamina %s (%s)\n", llama_version(), ggml_commit());
-        return 0;
+        return finish(0);
     }
-    if (strcmp(name, "completion") == 0) return options_completion(argc > 2 ? argv[2] : "", stdout);
+    if (strcmp(name, "completion") == 0) return finish(options_completion(argc > 2 ? argv[2] : "", stdout));
     if (strcmp(name, "man") == 0) {
         options_man(stdout);
-        return 0;
+        return finish(0);
     }
     const struct tool *tool = find(name);
     if (tool) return start(tool, argc, argv, 2);

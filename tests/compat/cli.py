@@ -5,6 +5,7 @@ usage: cli.py LAMINA MODEL.gguf     The last line is "N passed, N failed".
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -105,6 +106,39 @@ def wrong_calls_exit_2():
     fails(2, "one argument too many", "run", "x")
     fails(2, "whole number from 1", "run", "-m", MODEL, "-p", "x", "-b", "0")
     fails(2, "no tokens|prompt", "run", "-m", MODEL, "-p", "")
+
+
+@test
+def seeds_overrides_and_places_are_checked():
+    run = lambda *a: ("run", "-m", MODEL, "-p", "x", "-n", "1", "-q", *a)
+    assert lamina(*run("--seed", "-1"))[0] == 0
+    fails(2, "from -1 to 4294967295", *run("--seed", "-2"))
+    fails(2, "no buffer type 'NOWHERE'", *run("-ot", "blk=NOWHERE"))
+    fails(2, "PATTERN=BUFFER_TYPE", *run("-ot", "blk"))
+    fails(1, "no regular expression", *run("-ot", "[=CPU"))
+    fails(2, "whole number", *run("--override-kv", "llama.block_count=int:many"))
+    fails(2, "true or false", *run("--override-kv", "tokenizer.ggml.add_bos_token=bool:maybe"))
+    fails(2, "127 bytes", *run("--override-kv", "general.name=str:" + "x" * 200))
+
+
+@test
+def what_cannot_be_written_is_an_error():
+    for args in (["-h"], ["man"], ["run", "-h"], ["completion", "bash"], ["--version"], ["inspect", MODEL]):
+        with open("/dev/full", "wb") as full:
+            p = subprocess.run([EXE, *args], stdout=full, stderr=subprocess.PIPE, timeout=60)
+        assert p.returncode == 1 and b"error: writing to standard output failed" in p.stderr, (args, p)
+    out = os.path.join(TMP, "limited.gguf")
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+    p = subprocess.run([EXE, "quantize", "--allow-requantize", MODEL, out, "q8_0"], capture_output=True, timeout=60, preexec_fn=limit)
+    assert p.returncode == 1 and b"File too large" in p.stderr, p
+    assert not [f for f in os.listdir(TMP) if f.startswith("limited")]
+
+
+@test
+def errors_show_control_characters_of_files_as_escapes():
+    arch = HDR(0, 1) + S(b"general.architecture") + u32(8) + S(b"no\x1b[2Jsuch")
+    code, _, err = lamina("run", "-m", write("escape.gguf", arch), "-p", "x")
+    assert code == 1 and "\x1b" not in err and "no\\x1b[2Jsuch" in err, err
 
 
 @test

@@ -42,6 +42,8 @@ void console_init(const struct params *p) {
     struct sigaction sa = {.sa_handler = on_interrupt};
     sigemptyset(&sa.sa_mask);
     sigaction(SIGINT, &sa, NULL);
+    signal(SIGXFSZ,
+           SIG_IGN);  // a file over the limit (ulimit -f) is a failed write like any other, and its beginning is removed
 }
 
 void console_done(void) { console_progress_end(); }
@@ -63,7 +65,12 @@ int console_error(const char *fmt, ...) {
 
 int console_library_error(void) {
     const char *why = ggml_last_error();
-    return console_error("%s", why[0] ? why : "the library reported a failure without a reason");
+    if (!why[0]) return console_error("the library reported a failure without a reason");
+    console_progress_end();
+    fputs("error: ", stderr);
+    console_escaped(stderr, why, strlen(why));  // it may quote a name from a file
+    fputc('\n', stderr);
+    return 1;
 }
 
 void console_note(const char *fmt, ...) {

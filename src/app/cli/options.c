@@ -56,6 +56,15 @@ static const char *set_pooling(struct params *p, const char *v) {
     return "one of none mean cls last rank";
 }
 
+static const char *set_seed(struct params *p, const char *v) {
+    char *end = NULL;
+    errno = 0;
+    const long long x = strtoll(v, &end, 10);
+    if (end == v || *end || errno || x < -1 || x > UINT32_MAX) return "a whole number from -1 to 4294967295";
+    p->seed = (uint32_t) x;
+    return NULL;
+}
+
 #define OFFSET(f) offsetof(struct params, f)
 static const struct opt options[] = {
 #define STR(f, names, env, arg, groups, help) {K_STR, names, env, arg, groups, OFFSET(f), 0, 0, NULL, NULL, help},

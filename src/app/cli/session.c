@@ -32,6 +32,34 @@ static bool on_progress(float done, void *unused) {
     return !console_interrupted();
 }
 
+// Reads a value. NULL, or what was expected instead.
+static const char *override_value(struct llama_model_kv_override *o, const char *type, const char *value) {
+    char *end = NULL;
+    if (!strcmp(type, "int")) {
+        o->tag = LLAMA_KV_OVERRIDE_TYPE_INT;
+        o->val_i64 = strtoll(value, &end, 10);
+        return end == value || *end ? "a whole number" : NULL;
+    }
+    if (!strcmp(type, "float")) {
+        o->tag = LLAMA_KV_OVERRIDE_TYPE_FLOAT;
+        o->val_f64 = strtod(value, &end);
+        return end == value || *end ? "a number" : NULL;
+    }
+    if (!strcmp(type, "bool")) {
+        o->tag = LLAMA_KV_OVERRIDE_TYPE_BOOL;
+        o->val_bool = !strcmp(value, "true") || !strcmp(value, "1");
+        return o->val_bool || !strcmp(value, "false") || !strcmp(value, "0") ? NULL : "true or false";
+    }
+    if (!strcmp(type, "str")) {
+        const size_t n = strlen(value);
+        if (n >= sizeof(o->val_str)) return "a text of at most 127 bytes";
+        o->tag = LLAMA_KV_OVERRIDE_TYPE_STR;
+        memcpy(o->val_str, value, n + 1);
+        return NULL;
+    }
+    return "TYPE:VALUE with TYPE one of int float bool str";
+}
+
 // Reads "KEY=TYPE:VALUE,..." into overrides, the last of which stays empty. Gives how many, or -1 after a sentence.
 static int parse_overrides(struct llama_model_kv_override *out, int max, const char *list) {
     int n = 0;
@@ -47,17 +75,9 @@ static int parse_overrides(struct llama_model_kv_override *out, int max, const c
         *equals = *colon = '\0';
         struct llama_model_kv_override *o = &out[n++];
         memcpy(o->key, item, strlen(item) + 1);
-        const char *type = equals + 1, *value = colon + 1;
-        if (!strcmp(type, "int"))
-            o->tag = LLAMA_KV_OVERRIDE_TYPE_INT, o->val_i64 = strtoll(value, NULL, 10);
-        else if (!strcmp(type, "float"))
-            o->tag = LLAMA_KV_OVERRIDE_TYPE_FLOAT, o->val_f64 = strtod(value, NULL);
-        else if (!strcmp(type, "bool"))
-            o->tag = LLAMA_KV_OVERRIDE_TYPE_BOOL, o->val_bool = !strcmp(value, "true") || !strcmp(value, "1");
-        else if (!strcmp(type, "str"))
-            o->tag = LLAMA_KV_OVERRIDE_TYPE_STR, snprintf(o->val_str, sizeof(o->val_str), "%s", value);
-        else {
-            console_error("--override-kv: type '%s' should be one of int float bool str", type);
+        const char *want = override_value(o, equals + 1, colon + 1);
+        if (want) {
+            console_error("--override-kv: '%s' of %s should be %s", colon + 1, o->key, want);
             return -1;
         }
         at = comma ? comma + 1 : NULL;
@@ -112,9 +132,11 @@ static int parse_places(struct model_options *o, const char *list) {
         o->places[n] =
             (struct llama_model_tensor_buft_override){.pattern = o->patterns[n], .buft = buffer_type_named(equals + 1)};
         if (!o->places[n++].buft) {
-            console_error("--override-tensor: there is no buffer type '%s'; here are:", equals + 1);
-            for (size_t i = 0; i < ggml_backend_dev_count(); i++)
-                fprintf(stderr, "  %s\n", ggml_backend_buft_name(ggml_backend_dev_buffer_type(ggml_backend_dev_get(i))));
+            char known[512] = "";
+            for (size_t i = 0, end = 0; i < ggml_backend_dev_count() && end < sizeof(known); i++)
+                end += (size_t) snprintf(known + end, sizeof(known) - end, "%s%s", i ? ", " : "",
+                                         ggml_backend_buft_name(ggml_backend_dev_buffer_type(ggml_backend_dev_get(i))));
+            console_error("--override-tensor: there is no buffer type '%s'; there are: %s", equals + 1, known);
             return 2;
         }
         at = comma ? comma + 1 : at + strlen(at);

@@ -174,19 +174,22 @@ void llama_adapter_lora_free(struct llama_adapter_lora *a) {
     free(a);
 }
 
-int32_t llama_adapter_meta_count(const struct llama_adapter_lora *adapter) { return (int32_t) gguf_get_n_kv(adapter->meta); }
+int32_t llama_adapter_meta_count(const struct llama_adapter_lora *adapter) {
+    return adapter ? (int32_t) gguf_get_n_kv(adapter->meta) : 0;
+}
 
 int32_t llama_adapter_meta_val_str(const struct llama_adapter_lora *adapter, const char *key, char *buf, size_t buf_size) {
-    return meta_value_str(adapter->meta, gguf_find_key(adapter->meta, key), buf, buf_size);
+    const struct gguf_context *meta = adapter ? adapter->meta : NULL;
+    return meta_value_str(meta, meta && key ? gguf_find_key(meta, key) : -1, buf, buf_size);
 }
 
 int32_t llama_adapter_meta_key_by_index(const struct llama_adapter_lora *adapter, int32_t i, char *buf, size_t buf_size) {
-    return meta_key_str(adapter->meta, i, buf, buf_size);
+    return meta_key_str(adapter ? adapter->meta : NULL, i, buf, buf_size);
 }
 
 int32_t llama_adapter_meta_val_str_by_index(const struct llama_adapter_lora *adapter, int32_t i, char *buf,
                                             size_t buf_size) {
-    return meta_value_str(adapter->meta, i, buf, buf_size);
+    return meta_value_str(adapter ? adapter->meta : NULL, i, buf, buf_size);
 }
 
 uint64_t llama_adapter_get_alora_n_invocation_tokens(const struct llama_adapter_lora *adapter) {

@@ -1,4 +1,4 @@
-// What a program may ask about a model.
+// What a program may ask about a model. A model that could not be loaded (NULL) has none of it: 0, false, NULL, or -1 for texts.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,45 +6,50 @@
 #include "base/str.h"
 #include "model/model.h"
 
-const struct llama_vocab *llama_model_get_vocab(const struct llama_model *m) { return m->vocab; }
-enum llama_rope_type llama_model_rope_type(const struct llama_model *m) { return (enum llama_rope_type) m->hp.rope_mode; }
-int32_t llama_model_n_ctx_train(const struct llama_model *m) { return m->hp.n_ctx_train; }
-int32_t llama_model_n_embd(const struct llama_model *m) { return m->hp.n_embd; }
-int32_t llama_model_n_embd_inp(const struct llama_model *m) { return m->hp.n_embd_inp; }
-int32_t llama_model_n_embd_out(const struct llama_model *m) {
-    return m->hp.n_embd_out > 0 ? m->hp.n_embd_out : m->hp.n_embd;
+const struct llama_vocab *llama_model_get_vocab(const struct llama_model *m) { return m ? m->vocab : NULL; }
+enum llama_rope_type llama_model_rope_type(const struct llama_model *m) {
+    return m ? (enum llama_rope_type) m->hp.rope_mode : LLAMA_ROPE_TYPE_NONE;
 }
-int32_t llama_model_n_layer(const struct llama_model *m) { return m->hp.n_block - m->hp.n_nextn; }
-int32_t llama_model_n_layer_nextn(const struct llama_model *m) { return m->hp.n_nextn; }
-int32_t llama_model_n_head(const struct llama_model *m) { return m->hp.n_head[0]; }
-int32_t llama_model_n_head_kv(const struct llama_model *m) { return m->hp.n_head_kv[0]; }
-int32_t llama_model_n_swa(const struct llama_model *m) { return m->hp.n_swa; }
-float llama_model_rope_freq_scale_train(const struct llama_model *m) { return 1.0f / m->hp.rope_f; }
-uint32_t llama_model_n_cls_out(const struct llama_model *m) { return (uint32_t) m->hp.n_cls_out; }
-enum llama_ftype llama_model_ftype(const struct llama_model *m) { return m->ftype; }
-uint64_t llama_model_size(const struct llama_model *m) { return m->n_bytes; }
-uint64_t llama_model_n_params(const struct llama_model *m) { return m->n_params; }
+int32_t llama_model_n_ctx_train(const struct llama_model *m) { return m ? m->hp.n_ctx_train : 0; }
+int32_t llama_model_n_embd(const struct llama_model *m) { return m ? m->hp.n_embd : 0; }
+int32_t llama_model_n_embd_inp(const struct llama_model *m) { return m ? m->hp.n_embd_inp : 0; }
+int32_t llama_model_n_embd_out(const struct llama_model *m) {
+    return m ? (m->hp.n_embd_out > 0 ? m->hp.n_embd_out : m->hp.n_embd) : 0;
+}
+int32_t llama_model_n_layer(const struct llama_model *m) { return m ? m->hp.n_block - m->hp.n_nextn : 0; }
+int32_t llama_model_n_layer_nextn(const struct llama_model *m) { return m ? m->hp.n_nextn : 0; }
+int32_t llama_model_n_head(const struct llama_model *m) { return m ? m->hp.n_head[0] : 0; }
+int32_t llama_model_n_head_kv(const struct llama_model *m) { return m ? m->hp.n_head_kv[0] : 0; }
+int32_t llama_model_n_swa(const struct llama_model *m) { return m ? m->hp.n_swa : 0; }
+float llama_model_rope_freq_scale_train(const struct llama_model *m) { return m ? 1.0f / m->hp.rope_f : 0; }
+uint32_t llama_model_n_cls_out(const struct llama_model *m) { return m ? (uint32_t) m->hp.n_cls_out : 0; }
+enum llama_ftype llama_model_ftype(const struct llama_model *m) { return m ? m->ftype : LLAMA_FTYPE_GUESSED; }
+uint64_t llama_model_size(const struct llama_model *m) { return m ? m->n_bytes : 0; }
+uint64_t llama_model_n_params(const struct llama_model *m) { return m ? m->n_params : 0; }
 int32_t llama_n_ctx_train(const struct llama_model *m) { return llama_model_n_ctx_train(m); }
 int32_t llama_n_embd(const struct llama_model *m) { return llama_model_n_embd(m); }
 int32_t llama_n_layer(const struct llama_model *m) { return llama_model_n_layer(m); }
 int32_t llama_n_head(const struct llama_model *m) { return llama_model_n_head(m); }
 
-bool llama_model_has_encoder(const struct llama_model *m) { return m->arch->flags & (ARCH_ENCODER_DECODER | ARCH_ENCODER); }
-bool llama_model_has_decoder(const struct llama_model *m) { return !(m->arch->flags & ARCH_ENCODER); }
-llama_token llama_model_decoder_start_token(const struct llama_model *m) {
-    return m->arch->flags & ARCH_ENCODER_DECODER ? m->hp.dec_start_token : LLAMA_TOKEN_NULL;
+bool llama_model_has_encoder(const struct llama_model *m) {
+    return m && (m->arch->flags & (ARCH_ENCODER_DECODER | ARCH_ENCODER));
 }
-bool llama_model_is_diffusion(const struct llama_model *m) { return m->arch->flags & ARCH_DIFFUSION; }
-bool llama_model_is_hybrid(const struct llama_model *m) { return m->arch->flags & ARCH_HYBRID; }
+bool llama_model_has_decoder(const struct llama_model *m) { return m && !(m->arch->flags & ARCH_ENCODER); }
+llama_token llama_model_decoder_start_token(const struct llama_model *m) {
+    return m && m->arch->flags & ARCH_ENCODER_DECODER ? m->hp.dec_start_token : LLAMA_TOKEN_NULL;
+}
+bool llama_model_is_diffusion(const struct llama_model *m) { return m && (m->arch->flags & ARCH_DIFFUSION); }
+bool llama_model_is_hybrid(const struct llama_model *m) { return m && (m->arch->flags & ARCH_HYBRID); }
 
 bool llama_model_is_recurrent(const struct llama_model *m) {
-    if (m->arch->flags & ARCH_HYBRID) return false;
+    if (!m || m->arch->flags & ARCH_HYBRID) return false;
     for (int i = 0; i < m->hp.n_layer; i++)
         if (!m->hp.is_recr[i]) return false;
     return m->hp.n_layer > 0;
 }
 
 const char *llama_model_cls_label(const struct llama_model *m, uint32_t i) {
+    if (!m) return NULL;
     char key[128];
     snprintf(key, sizeof key, "%s.classifier.output_labels", m->arch->name);
     const int64_t id = gguf_find_key(m->meta, key);
@@ -54,6 +59,7 @@ const char *llama_model_cls_label(const struct llama_model *m, uint32_t i) {
 }
 
 const char *llama_model_chat_template(const struct llama_model *m, const char *name) {
+    if (!m) return NULL;
     char key[256];
     if (name && *name)
         snprintf(key, sizeof key, "tokenizer.chat_template.%s", name);
@@ -111,19 +117,16 @@ static void put_value(struct str *s, const struct gguf_context *g, int64_t id) {
     str_putc(s, ']');
 }
 
-// As snprintf: the length it has in full, whatever fits is written.
-static int32_t give(char *buf, size_t buf_size, const char *text) {
-    const int n = snprintf(buf, buf_size, "%s", text);
-    return n;
-}
+// As snprintf: the length it has in full, whatever fits is written. Without a buffer nothing is written, whatever its size is said to be.
+static int32_t give(char *buf, size_t buf_size, const char *text) { return snprintf(buf, buf ? buf_size : 0, "%s", text); }
 
 static int32_t none(char *buf, size_t buf_size) {
-    if (buf_size) buf[0] = 0;
+    if (buf && buf_size) buf[0] = 0;
     return -1;
 }
 
 int32_t meta_value_str(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size) {
-    if (id < 0 || id >= gguf_get_n_kv(g)) return none(buf, buf_size);
+    if (!g || id < 0 || id >= gguf_get_n_kv(g)) return none(buf, buf_size);
     struct str s = {0};
     put_value(&s, g, id);
     const int32_t n = str_ok(&s) ? give(buf, buf_size, str_text(&s)) : none(buf, buf_size);
@@ -132,22 +135,22 @@ int32_t meta_value_str(const struct gguf_context *g, int64_t id, char *buf, size
 }
 
 int32_t llama_model_meta_val_str(const struct llama_model *m, const char *key, char *buf, size_t buf_size) {
-    return meta_value_str(m->meta, gguf_find_key(m->meta, key), buf, buf_size);
+    return m && key ? meta_value_str(m->meta, gguf_find_key(m->meta, key), buf, buf_size) : none(buf, buf_size);
 }
 
-int32_t llama_model_meta_count(const struct llama_model *m) { return (int32_t) gguf_get_n_kv(m->meta); }
+int32_t llama_model_meta_count(const struct llama_model *m) { return m ? (int32_t) gguf_get_n_kv(m->meta) : 0; }
 
 int32_t meta_key_str(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size) {
-    if (id < 0 || id >= gguf_get_n_kv(g)) return none(buf, buf_size);
+    if (!g || id < 0 || id >= gguf_get_n_kv(g)) return none(buf, buf_size);
     return give(buf, buf_size, gguf_get_key(g, id));
 }
 
 int32_t llama_model_meta_key_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) {
-    return meta_key_str(m->meta, i, buf, buf_size);
+    return meta_key_str(m ? m->meta : NULL, i, buf, buf_size);
 }
 
 int32_t llama_model_meta_val_str_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) {
-    return meta_value_str(m->meta, i, buf, buf_size);
+    return meta_value_str(m ? m->meta : NULL, i, buf, buf_size);
 }
 
 static const char *const meta_keys[] = {
@@ -162,6 +165,7 @@ const char *llama_model_meta_key_str(enum llama_model_meta_key key) {
 }
 
 int32_t llama_model_desc(const struct llama_model *m, char *buf, size_t buf_size) {
+    if (!m) return none(buf, buf_size);
     const double n = (double) m->n_params;
     char label[64] = "";
     const int64_t id = gguf_find_key(m->meta, "general.size_label");
@@ -171,5 +175,5 @@ int32_t llama_model_desc(const struct llama_model *m, char *buf, size_t buf_size
         snprintf(label, sizeof label, "%.1fB", n / 1e9);
     else
         snprintf(label, sizeof label, "%.1fM", n / 1e6);
-    return snprintf(buf, buf_size, "%s %s %s", m->arch->name, label, llama_ftype_name(m->ftype));
+    return snprintf(buf, buf ? buf_size : 0, "%s %s %s", m->arch->name, label, llama_ftype_name(m->ftype));
 }

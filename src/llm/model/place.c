@@ -11,10 +11,38 @@ static bool is_accelerator(ggml_backend_dev_t d) {
     return t == GGML_BACKEND_DEVICE_TYPE_GPU || t == GGML_BACKEND_DEVICE_TYPE_IGPU;
 }
 
+static bool matches(const char *pattern, const char *name) {
+    int code;
+    PCRE2_SIZE at;
+    pcre2_code *re = pcre2_compile((PCRE2_SPTR) pattern, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
+    if (!re) return false;
+    pcre2_match_data *md = pcre2_match_data_create_from_pattern(re, NULL);
+    const bool ok = md && pcre2_match(re, (PCRE2_SPTR) name, strlen(name), 0, 0, md, NULL) >= 0;
+    pcre2_match_data_free(md);
+    pcre2_code_free(re);
+    return ok;
+}
+
+// Every pattern a regular expression, every place one.
+static enum err check_overrides(const struct llama_model_tensor_buft_override *o) {
+    for (int i = 0; o && o[i].pattern; i++) {
+        int code;
+        PCRE2_SIZE at;
+        pcre2_code *re = pcre2_compile((PCRE2_SPTR) o[i].pattern, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
+        if (!re)
+            return err_set(ERR_INVALID, "tensor override: the pattern '%s' is no regular expression (offset %zu)",
+                           o[i].pattern, (size_t) at);
+        pcre2_code_free(re);
+        if (!o[i].buft) return err_set(ERR_INVALID, "tensor override: the pattern '%s' has no buffer type", o[i].pattern);
+    }
+    return ERR_OK;
+}
+
 enum err place_devices(struct llama_model *m) {
     m->cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     if (!m->cpu) return err_set(ERR_UNSUPPORTED, "no CPU device is registered");
     const struct llama_model_params *p = &m->params;
+    TRY(check_overrides(p->tensor_buft_overrides));
     if (p->devices) {
         for (int i = 0; p->devices[i]; i++) {
             if (p->devices[i] == m->cpu) continue;
@@ -72,21 +100,6 @@ void place_layers(struct llama_model *m) {
             m->output_dev = dev;
     }
     for (int il = n_layer; il < MAX_LAYERS; il++) m->layer_dev[il] = n_layer ? m->layer_dev[n_layer - 1] : m->cpu;
-}
-
-static bool matches(const char *pattern, const char *name) {
-    int code;
-    PCRE2_SIZE at;
-    pcre2_code *re = pcre2_compile((PCRE2_SPTR) pattern, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
-    if (!re) {
-        log_warn("tensor override: the pattern '%s' is no regular expression (offset %zu)\n", pattern, (size_t) at);
-        return false;
-    }
-    pcre2_match_data *md = pcre2_match_data_create_from_pattern(re, NULL);
-    const bool ok = md && pcre2_match(re, (PCRE2_SPTR) name, strlen(name), 0, 0, md, NULL) >= 0;
-    pcre2_match_data_free(md);
-    pcre2_code_free(re);
-    return ok;
 }
 
 // Would the device run the operation that reads this weight?

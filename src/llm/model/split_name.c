@@ -5,12 +5,14 @@
 #include "llama.h"
 
 int32_t llama_split_path(char *split_path, size_t maxlen, const char *path_prefix, int32_t split_no, int32_t split_count) {
+    if (!split_path || !path_prefix) return 0;
     const int n = snprintf(split_path, maxlen, "%s-%05d-of-%05d.gguf", path_prefix, split_no + 1, split_count);
     return n >= 0 && (size_t) n < maxlen ? n : 0;
 }
 
 int32_t llama_split_prefix(char *split_prefix, size_t maxlen, const char *split_path, int32_t split_no,
                            int32_t split_count) {
+    if (!split_prefix || !split_path) return 0;
     char suffix[64];
     snprintf(suffix, sizeof suffix, "-%05d-of-%05d.gguf", split_no + 1, split_count);
     const size_t n = strlen(split_path), k = strlen(suffix);

@@ -71,6 +71,7 @@ static size_t vocabulary_bytes(const struct llama_model *m) {
 
 int32_t llama_context_bytes(const struct llama_context *ctx, struct llama_device_bytes *out, int32_t n_max) {
     if (!ctx) return -1;
+    if (!out) n_max = 0;
     const struct llama_model *m = ctx->model;
     for (int i = 0; i < ctx->n_backends && i < n_max; i++) {
         struct llama_device_bytes *d = &out[i];

@@ -55,6 +55,19 @@ static enum err check_params(const struct llama_context_params *p) {
         return err_set(ERR_INVALID, "type_k is %d, which is no type", (int) p->type_k);
     if ((unsigned) p->type_v >= GGML_TYPE_COUNT || ggml_blck_size(p->type_v) == 0)
         return err_set(ERR_INVALID, "type_v is %d, which is no type", (int) p->type_v);
+    const struct {
+        const char *name;
+        int value, max;
+    } choices[] = {
+        {"rope_scaling_type", p->rope_scaling_type, LLAMA_ROPE_SCALING_TYPE_MAX_VALUE},
+        {"pooling_type", p->pooling_type, LLAMA_POOLING_TYPE_RANK},
+        {"attention_type", p->attention_type, LLAMA_ATTENTION_TYPE_NON_CAUSAL},
+        {"flash_attn_type", p->flash_attn_type, LLAMA_FLASH_ATTN_TYPE_ENABLED},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].value < -1 || choices[i].value > choices[i].max)
+            return err_set(ERR_INVALID, "%s is %d; -1 to %d are possible", choices[i].name, choices[i].value,
+                           choices[i].max);
     const float f[] = {p->rope_freq_base, p->rope_freq_scale};
     for (int i = 0; i < 2; i++)
         if (!(f[i] >= 0) || isinf(f[i]))
@@ -301,36 +314,47 @@ struct llama_context *llama_new_context_with_model(struct llama_model *model, st
 
 // ---- settings -----------------------------------------------------------------------------------------------------------------
 
-uint32_t llama_n_ctx(const struct llama_context *ctx) { return (uint32_t) ctx->cp.n_ctx; }
-uint32_t llama_n_ctx_seq(const struct llama_context *ctx) { return (uint32_t) ctx->cp.n_ctx_seq; }
-uint32_t llama_n_batch(const struct llama_context *ctx) { return (uint32_t) ctx->cp.n_batch; }
-uint32_t llama_n_ubatch(const struct llama_context *ctx) { return (uint32_t) ctx->cp.n_ubatch; }
-uint32_t llama_n_seq_max(const struct llama_context *ctx) { return (uint32_t) ctx->cp.n_seq_max; }
-uint32_t llama_n_rs_seq(const struct llama_context *ctx) { return (uint32_t) ctx->cp.n_rs_seq; }
-const struct llama_model *llama_get_model(const struct llama_context *ctx) { return ctx->model; }
+uint32_t llama_n_ctx(const struct llama_context *ctx) { return ctx ? (uint32_t) ctx->cp.n_ctx : 0; }
+uint32_t llama_n_ctx_seq(const struct llama_context *ctx) { return ctx ? (uint32_t) ctx->cp.n_ctx_seq : 0; }
+uint32_t llama_n_batch(const struct llama_context *ctx) { return ctx ? (uint32_t) ctx->cp.n_batch : 0; }
+uint32_t llama_n_ubatch(const struct llama_context *ctx) { return ctx ? (uint32_t) ctx->cp.n_ubatch : 0; }
+uint32_t llama_n_seq_max(const struct llama_context *ctx) { return ctx ? (uint32_t) ctx->cp.n_seq_max : 0; }
+uint32_t llama_n_rs_seq(const struct llama_context *ctx) { return ctx ? (uint32_t) ctx->cp.n_rs_seq : 0; }
+const struct llama_model *llama_get_model(const struct llama_context *ctx) { return ctx ? ctx->model : NULL; }
 llama_memory_t llama_get_memory(const struct llama_context *ctx) { return ctx ? ctx->mem : NULL; }
-enum llama_pooling_type llama_pooling_type(const struct llama_context *ctx) { return ctx->cp.pooling; }
-int32_t llama_n_threads(struct llama_context *ctx) { return ctx->cp.n_threads; }
-int32_t llama_n_threads_batch(struct llama_context *ctx) { return ctx->cp.n_threads_batch; }
-bool llama_get_causal_attn(const struct llama_context *ctx) { return ctx->cp.causal; }
+enum llama_pooling_type llama_pooling_type(const struct llama_context *ctx) {
+    return ctx ? ctx->cp.pooling : LLAMA_POOLING_TYPE_UNSPECIFIED;
+}
+int32_t llama_n_threads(struct llama_context *ctx) { return ctx ? ctx->cp.n_threads : 0; }
+int32_t llama_n_threads_batch(struct llama_context *ctx) { return ctx ? ctx->cp.n_threads_batch : 0; }
+bool llama_get_causal_attn(const struct llama_context *ctx) { return ctx && ctx->cp.causal; }
 
 void llama_set_n_threads(struct llama_context *ctx, int32_t n_threads, int32_t n_threads_batch) {
+    if (!ctx) return;
     const struct llama_context_params p = {.n_threads = n_threads, .n_threads_batch = n_threads_batch};
     set_threads(&ctx->cp, &p);
 }
 
 void llama_attach_threadpool(struct llama_context *ctx, ggml_threadpool_t threadpool, ggml_threadpool_t threadpool_batch) {
+    if (!ctx) return;
     ctx->pool = threadpool;
     ctx->pool_batch = threadpool_batch ? threadpool_batch : threadpool;
 }
 
-void llama_detach_threadpool(struct llama_context *ctx) { ctx->pool = ctx->pool_batch = NULL; }
+void llama_detach_threadpool(struct llama_context *ctx) {
+    if (!ctx) return;
+    ctx->pool = ctx->pool_batch = NULL;
+}
 
 void llama_set_embeddings(struct llama_context *ctx, bool embeddings) {
+    if (!ctx) return;
     ctx->cp.embeddings = embeddings || ctx->model->arch->flags & ARCH_ENCODER;
 }
 
-void llama_set_causal_attn(struct llama_context *ctx, bool causal_attn) { ctx->cp.causal = causal_attn; }
+void llama_set_causal_attn(struct llama_context *ctx, bool causal_attn) {
+    if (!ctx) return;
+    ctx->cp.causal = causal_attn;
+}
 
 void llama_set_warmup(struct llama_context *ctx, bool warmup) {
     (void) ctx;
@@ -338,6 +362,7 @@ void llama_set_warmup(struct llama_context *ctx, bool warmup) {
 }
 
 void llama_set_abort_callback(struct llama_context *ctx, ggml_abort_callback abort_callback, void *abort_callback_data) {
+    if (!ctx) return;
     ctx->abort_cb = abort_callback;
     ctx->abort_data = abort_callback_data;
     ggml_backend_cpu_set_abort_callback(ctx->cpu, abort_callback, abort_callback_data);

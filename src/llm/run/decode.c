@@ -197,6 +197,13 @@ static void count_perf(struct llama_context *ctx, int n_tokens, int64_t t0) {
     }
 }
 
+static void say_full(const struct llama_context *ctx, const struct batch_view *b) {
+    (void) err_set(
+        ERR_NOMEM,
+        "the memory has no room for %d tokens more (n_ctx %d, %d per sequence); remove some positions, or make it larger",
+        b->n_tokens, ctx->cp.n_ctx, ctx->cp.n_ctx_seq);
+}
+
 int context_process(struct llama_context *ctx, const struct batch_view *b, bool encode) {
     const int64_t t0 = ggml_time_us();
     ggml_clear_error();
@@ -215,6 +222,7 @@ int context_process(struct llama_context *ctx, const struct batch_view *b, bool 
         return -1;
     }
     const int r = plan_make(ctx, b, !encode);
+    if (r == 1) say_full(ctx, b);
     if (r != 0) return r;
     int n_out = 0;
     for (int32_t i = 0; i < ctx->plan.n_rows; i++) n_out += ctx->plan.out[i] != 0;
@@ -223,6 +231,7 @@ int context_process(struct llama_context *ctx, const struct batch_view *b, bool 
     if (!encode && graph_shift(ctx) != ERR_OK) return -3;
     for (int32_t k = 0; k < ctx->plan.n_ub; k++) {
         const int e = run_ubatch(ctx, b, &ctx->plan.ub[k], encode);
+        if (e == 1) say_full(ctx, b);
         if (e != 0) return e;
     }
     count_perf(ctx, b->n_tokens, t0);

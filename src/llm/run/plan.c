@@ -65,10 +65,15 @@ static int32_t n_seq_of(const struct batch_view *b, int32_t i) { return b->seq_i
 
 static llama_seq_id seq_of(const struct batch_view *b, int32_t i, int32_t k) { return b->seq_id ? b->seq_id[i][k] : 0; }
 
+// Positions beyond are no text's; differences of positions must fit into 32 bits.
+enum { MAX_POS = 1 << 30 };
+
 static enum err check_seqs(const struct llama_context *ctx, const struct batch_view *b, int32_t i) {
     const int32_t n = n_seq_of(b, i);
     if (n < 1 || n > ctx->cp.n_seq_max)
         return err_set(ERR_INVALID, "batch entry %d belongs to %d sequences; 1 to %d are possible", i, n, ctx->cp.n_seq_max);
+    if (b->seq_id && !b->seq_id[i])
+        return err_set(ERR_INVALID, "batch entry %d has no sequence ids (seq_id[%d] is NULL)", i, i);
     for (int32_t k = 0; k < n; k++) {
         const llama_seq_id s = seq_of(b, i, k);
         if (s < 0 || s >= ctx->cp.n_seq_max)
@@ -84,7 +89,8 @@ static enum err check_seqs(const struct llama_context *ctx, const struct batch_v
 // share a position.
 static enum err check_pos(struct llama_context *ctx, const struct batch_view *b, int32_t i, int32_t pos) {
     int32_t *next = ctx->plan.next_pos;
-    if (pos < 0) return err_set(ERR_INVALID, "batch entry %d has position %d", i, pos);
+    if (pos < 0 || pos >= MAX_POS)
+        return err_set(ERR_INVALID, "batch entry %d has position %d; 0 to %d are possible", i, pos, MAX_POS - 1);
     for (int32_t k = 0; k < n_seq_of(b, i); k++) {
         const llama_seq_id s = seq_of(b, i, k);
         const bool free_pos = ctx->model->hp.mrope;

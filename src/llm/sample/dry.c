@@ -172,6 +172,7 @@ struct llama_sampler *llama_sampler_init_dry(const struct llama_vocab *vocab, fl
                                              const char **seq_breakers, size_t num_breakers) {
     struct dry s = {.vocab = vocab, .multiplier = dry_multiplier, .base = dry_base, .allowed = dry_allowed_length};
     if (s.allowed < 0) s.allowed = 0;
+    if (!seq_breakers) num_breakers = 0;
     s.last.cap = dry_penalty_last_n < 0 ? DRY_WINDOW : (size_t) dry_penalty_last_n;
     if (off(&s)) s.last.cap = 0;
     s.breakers = calloc(num_breakers + 1, sizeof *s.breakers);
@@ -180,7 +181,7 @@ struct llama_sampler *llama_sampler_init_dry(const struct llama_vocab *vocab, fl
         return NULL;
     }
     for (size_t i = 0; i < num_breakers; i++) {
-        size_t len = seq_breakers && seq_breakers[i] ? strlen(seq_breakers[i]) : 0;
+        size_t len = seq_breakers[i] ? strlen(seq_breakers[i]) : 0;
         if (len == 0) continue;
         if (len > MAX_BREAKER) len = MAX_BREAKER;
         s.breakers[s.n_breaker].len = (uint8_t) len;

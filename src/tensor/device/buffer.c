@@ -46,7 +46,7 @@ size_t ggml_backend_buft_get_alloc_size(ggml_backend_buffer_type_t buft, const s
 size_t ggml_backend_buft_get_alloc_size_n(ggml_backend_buffer_type_t buft, struct ggml_tensor **tensors, int n_tensors) {
     const size_t align = ggml_backend_buft_get_alignment(buft);
     size_t total = 0;
-    for (int i = 0; i < n_tensors; i++) {
+    for (int i = 0; tensors && i < n_tensors; i++) {
         if (!tensors[i] || tensors[i]->view_src) continue;
         const size_t size = ggml_backend_buft_get_alloc_size(buft, tensors[i]);
         if (size > SIZE_MAX - align || total > SIZE_MAX - GGML_PAD(size, align)) return SIZE_MAX;

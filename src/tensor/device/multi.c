@@ -35,6 +35,7 @@ static const struct ggml_buffer_iface multi_iface = {
     .free_buffer = free_all, .get_base = first_base, .clear = clear_all, .reset = reset_all};
 
 ggml_backend_buffer_t ggml_device_multi_buffer_new(ggml_backend_buffer_t *buffers, size_t n_buffers) {
+    if (!buffers || n_buffers == 0) DEVICE_FAIL(NULL, ERR_INVALID, "a buffer of several needs at least one");
     size_t size = 0;
     for (size_t i = 0; i < n_buffers; i++) size += buffers[i]->size;
     struct multi *m = malloc(sizeof(*m) + n_buffers * sizeof(m->buffers[0]));

@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
+enum { MAX_NODES = INT_MAX / 64 };
+
 // ---- layout ------------------------------------------------------------------------------------------------------------
 
 // A power of two with room for `size` nodes and as many leafs.
@@ -38,14 +40,15 @@ static size_t lay_out(struct ggml_cgraph *g, size_t size, bool grads) {
 }
 
 size_t ggml_graph_overhead_custom(size_t size, bool grads) {
+    if (size > MAX_NODES) return SIZE_MAX / 2;  // no context is that large: ggml_init refuses it
     return sizeof(struct ggml_object) + GGML_PAD(lay_out(NULL, size, grads), (size_t) GGML_MEM_ALIGN);
 }
 
 size_t ggml_graph_overhead(void) { return ggml_graph_overhead_custom(GGML_DEFAULT_GRAPH_SIZE, false); }
 
 struct ggml_cgraph *ggml_new_graph_custom(struct ggml_context *ctx, size_t size, bool grads) {
-    if (size > INT_MAX / 64) {
-        (void) err_set(ERR_INVALID, "new graph: %zu nodes asked for, at most %d are possible", size, INT_MAX / 64);
+    if (size > MAX_NODES) {
+        (void) err_set(ERR_INVALID, "new graph: %zu nodes asked for, at most %d are possible", size, MAX_NODES);
         return NULL;
     }
     struct ggml_object *o = context_object_new(ctx, GGML_OBJECT_TYPE_GRAPH, lay_out(NULL, size, grads));

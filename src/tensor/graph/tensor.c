@@ -218,7 +218,7 @@ enum ggml_glu_op ggml_get_glu_op(const struct ggml_tensor *tensor) {
 void ggml_unravel_index(const struct ggml_tensor *tensor, int64_t i, int64_t *i0, int64_t *i1, int64_t *i2, int64_t *i3) {
     int64_t *const out[GGML_MAX_DIMS] = {i0, i1, i2, i3};
     for (int d = 0; d < GGML_MAX_DIMS; d++) {
-        const int64_t n = tensor->ne[d] > 0 ? tensor->ne[d] : 1;
+        const int64_t n = tensor && tensor->ne[d] > 0 ? tensor->ne[d] : 1;
         if (out[d]) *out[d] = d == GGML_MAX_DIMS - 1 ? i : i % n;
         i /= n;
     }

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-static int64_t batch_size(const struct ggml_opt_context *c) { return c->params.inputs ? c->params.inputs->ne[1] : 0; }
+static int64_t batch_size(const struct ggml_opt_context *c) { return c && c->params.inputs ? c->params.inputs->ne[1] : 0; }
 
 static void batches(struct ggml_opt_context *c, ggml_opt_dataset_t dataset, ggml_opt_result_t result, bool train,
                     int64_t first, int64_t last, ggml_opt_epoch_callback callback) {

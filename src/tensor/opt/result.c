@@ -25,9 +25,16 @@ void ggml_opt_result_reset(ggml_opt_result_t result) {
     result->n_loss = result->n_pred = 0;
 }
 
-void ggml_opt_result_ndata(ggml_opt_result_t result, int64_t *ndata) { *ndata = result->ndata; }
+void ggml_opt_result_ndata(ggml_opt_result_t result, int64_t *ndata) {
+    if (ndata) *ndata = result ? result->ndata : 0;
+}
 
 void ggml_opt_result_loss(ggml_opt_result_t result, double *loss, double *unc) {
+    if (!result) {
+        if (loss) *loss = 0;
+        if (unc) *unc = NAN;
+        return;
+    }
     const double n = (double) result->n_loss;
     double sum = 0, squares = 0;
     for (size_t i = 0; i < result->n_loss; i++) {
@@ -46,11 +53,11 @@ void ggml_opt_result_loss(ggml_opt_result_t result, double *loss, double *unc) {
 }
 
 void ggml_opt_result_pred(ggml_opt_result_t result, int32_t *pred) {
-    if (result->n_pred) memcpy(pred, result->pred, result->n_pred * sizeof *pred);
+    if (result && pred && result->n_pred) memcpy(pred, result->pred, result->n_pred * sizeof *pred);
 }
 
 void ggml_opt_result_accuracy(ggml_opt_result_t result, double *accuracy, double *unc) {
-    const bool known = result->ncorrect >= 0 && result->ndata > 0;
+    const bool known = result && result->ncorrect >= 0 && result->ndata > 0;
     const double p = known ? (double) result->ncorrect / (double) result->ndata : NAN;
     if (accuracy) *accuracy = p;
     if (unc) *unc = known && result->ndata >= 2 ? sqrt(p * (1 - p) / (double) (result->ndata - 1)) : NAN;

@@ -15,7 +15,7 @@ struct ggml_opt_optimizer_params ggml_opt_get_default_optimizer_params(void *use
 }
 
 struct ggml_opt_optimizer_params ggml_opt_get_constant_optimizer_params(void *userdata) {
-    return *(struct ggml_opt_optimizer_params *) userdata;
+    return userdata ? *(struct ggml_opt_optimizer_params *) userdata : ggml_opt_get_default_optimizer_params(NULL);
 }
 
 struct ggml_opt_params ggml_opt_default_params(ggml_backend_sched_t backend_sched, enum ggml_opt_loss_type loss_type) {
@@ -97,30 +97,31 @@ void ggml_opt_reset(ggml_opt_context_t opt_ctx, bool optimizer) {
     }
 }
 
-bool ggml_opt_static_graphs(ggml_opt_context_t opt_ctx) { return opt_ctx->static_graphs; }
+bool ggml_opt_static_graphs(ggml_opt_context_t opt_ctx) { return opt_ctx && opt_ctx->static_graphs; }
 struct ggml_tensor *ggml_opt_inputs(ggml_opt_context_t opt_ctx) {
-    return opt_ctx->params.inputs;
+    return opt_ctx ? opt_ctx->params.inputs : NULL;
 }
 struct ggml_tensor *ggml_opt_outputs(ggml_opt_context_t opt_ctx) {
-    return opt_ctx->params.outputs;
+    return opt_ctx ? opt_ctx->params.outputs : NULL;
 }
 struct ggml_tensor *ggml_opt_labels(ggml_opt_context_t opt_ctx) {
-    return opt_ctx->labels;
+    return opt_ctx ? opt_ctx->labels : NULL;
 }
 struct ggml_tensor *ggml_opt_loss(ggml_opt_context_t opt_ctx) {
-    return opt_ctx->loss;
+    return opt_ctx ? opt_ctx->loss : NULL;
 }
 struct ggml_tensor *ggml_opt_pred(ggml_opt_context_t opt_ctx) {
-    return opt_ctx->pred;
+    return opt_ctx ? opt_ctx->pred : NULL;
 }
 struct ggml_tensor *ggml_opt_ncorrect(ggml_opt_context_t opt_ctx) {
-    return opt_ctx->ncorrect;
+    return opt_ctx ? opt_ctx->ncorrect : NULL;
 }
 enum ggml_opt_optimizer_type ggml_opt_context_optimizer_type(ggml_opt_context_t opt_ctx) {
-    return opt_ctx->params.optimizer;
+    return opt_ctx ? opt_ctx->params.optimizer : GGML_OPT_OPTIMIZER_TYPE_COUNT;
 }
 
 struct ggml_tensor *ggml_opt_grad_acc(ggml_opt_context_t opt_ctx, struct ggml_tensor *node) {
+    if (!opt_ctx) return NULL;
     return ggml_graph_get_grad_acc(opt_ctx->gb_opt ? opt_ctx->gb_opt : opt_ctx->gb_grad, node);
 }
 

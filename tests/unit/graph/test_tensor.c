@@ -160,12 +160,35 @@ static void test_typed_access(void **state) {
     assert_error("gated unit");
 }
 
+// NULL is what a look-up by name gives: no size, no shape.
+static void test_no_tensor(void **state) {
+    (void) state;
+    const struct ggml_tensor *t = ggml_new_tensor_1d(c, GGML_TYPE_F32, 1), *none = ggml_get_tensor(c, "no such tensor");
+    assert_null(none);
+    assert_int_equal(ggml_nelements(none), 0);
+    assert_int_equal(ggml_nrows(none), 0);
+    assert_int_equal(ggml_nbytes(none), 0);
+    assert_int_equal(ggml_nbytes_pad(none), 0);
+    assert_int_equal(ggml_element_size(none), 0);
+    assert_int_equal(ggml_n_dims(none), 0);
+    assert_false(ggml_is_contiguous(none) || ggml_is_contiguous_rows(none) || ggml_is_contiguous_channels(none));
+    assert_false(ggml_is_contiguously_allocated(none) || ggml_is_empty(none) || ggml_is_view(none) || ggml_is_scalar(none));
+    assert_false(ggml_is_transposed(none) || ggml_is_permuted(none) || ggml_is_vector(none) || ggml_is_matrix(none) ||
+                 ggml_is_3d(none));
+    assert_false(ggml_are_same_shape(t, none) || ggml_are_same_stride(none, t) || ggml_can_repeat(none, t) ||
+                 ggml_can_repeat(t, none));
+    // a graph that no context can hold
+    assert_true(ggml_graph_overhead_custom(SIZE_MAX, true) > SIZE_MAX / 4);
+    assert_null(ggml_new_graph_custom(c, SIZE_MAX, true));
+    assert_error("nodes asked for");
+}
+
 int main(void) {
 #define WITH_CONTEXT(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
         WITH_CONTEXT(test_refused_shapes), WITH_CONTEXT(test_layout),       WITH_CONTEXT(test_names),
         WITH_CONTEXT(test_flags),          WITH_CONTEXT(test_error_tensor), WITH_CONTEXT(test_views_of_views),
-        WITH_CONTEXT(test_unravel),        WITH_CONTEXT(test_typed_access),
+        WITH_CONTEXT(test_unravel),        WITH_CONTEXT(test_typed_access), WITH_CONTEXT(test_no_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

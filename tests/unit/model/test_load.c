@@ -104,6 +104,15 @@ static void test_options(void **s) {
     assert_null(llama_init_from_model(m, llama_context_default_params()));
     assert_error("vocab_only");
     llama_model_free(m);
+    // places for tensors that can't be
+    mp = llama_model_default_params();
+    struct llama_model_tensor_buft_override places[2] = {{"[", ggml_backend_cpu_buffer_type()}, {0}};
+    mp.tensor_buft_overrides = places;
+    assert_null(llama_model_load_from_file(path, mp));
+    assert_error("no regular expression");
+    places[0] = (struct llama_model_tensor_buft_override){"blk", NULL};
+    assert_null(llama_model_load_from_file(path, mp));
+    assert_error("no buffer type");
     // cancelled at every step
     int n = 1000;
     mp = llama_model_default_params();
@@ -166,7 +175,37 @@ static void test_facts(void **s) {
     assert_int_equal(llama_model_meta_val_str_by_index(m, 1000, buf, sizeof buf), -1);
     assert_true(llama_model_desc(m, buf, sizeof buf) > 5);
     assert_null(llama_model_chat_template(m, NULL));
+    // no buffer, whatever its size is said to be: the length alone
+    assert_int_equal(llama_model_meta_val_str(m, "general.architecture", NULL, 100), 5);
+    assert_int_equal(llama_model_meta_val_str(m, NULL, NULL, 100), -1);
+    assert_true(llama_model_desc(m, NULL, 100) > 5);
     llama_model_free(m);
+}
+
+// What a program asks when it did not look whether the model was loaded.
+static void test_no_model(void **s) {
+    (void) s;
+    char buf[16] = "unchanged";
+    assert_null(llama_model_get_vocab(NULL));
+    assert_int_equal(llama_model_n_ctx_train(NULL), 0);
+    assert_int_equal(llama_model_n_embd(NULL), 0);
+    assert_int_equal(llama_model_n_head(NULL), 0);
+    assert_int_equal(llama_model_size(NULL), 0);
+    assert_int_equal(llama_model_rope_type(NULL), LLAMA_ROPE_TYPE_NONE);
+    assert_int_equal(llama_model_decoder_start_token(NULL), LLAMA_TOKEN_NULL);
+    assert_false(llama_model_has_decoder(NULL));
+    assert_false(llama_model_is_recurrent(NULL));
+    assert_null(llama_model_chat_template(NULL, NULL));
+    assert_null(llama_model_cls_label(NULL, 0));
+    assert_int_equal(llama_model_meta_count(NULL), 0);
+    assert_int_equal(llama_model_desc(NULL, buf, sizeof buf), -1);
+    assert_string_equal(buf, "");
+    assert_int_equal(llama_model_meta_key_by_index(NULL, 0, buf, sizeof buf), -1);
+    assert_int_equal(llama_model_meta_val_str(NULL, "x", buf, sizeof buf), -1);
+    assert_int_equal(llama_adapter_meta_count(NULL), 0);
+    assert_int_equal(llama_adapter_meta_val_str(NULL, "x", buf, sizeof buf), -1);
+    assert_int_equal(llama_split_path(NULL, 10, "x", 0, 1), 0);
+    assert_int_equal(llama_split_prefix(buf, sizeof buf, NULL, 0, 1), 0);
 }
 
 // A copy of the model with one change; what loading it says.
@@ -315,8 +354,8 @@ static void test_shards(void **s) {
 
 int main(void) {
     quiet();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ways), cmocka_unit_test(test_options),
-                                       cmocka_unit_test(test_facts), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_shards)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ways),    cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_facts),   cmocka_unit_test(test_no_model),
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_shards)};
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }

@@ -81,6 +81,10 @@ static void test_refused(void **s) {
     REFUSED(b.pos[0] = 9, "position 9");
     REFUSED(b.pos[1] = 13, "position 13");
     REFUSED(b.pos[0] = -3, "position -3");
+    REFUSED(b.pos[0] = INT32_MAX, "position 2147483647");
+    int32_t *ids = b.seq_id[1];
+    REFUSED(b.seq_id[1] = NULL, "seq_id[1] is NULL");
+    b.seq_id[1] = ids;
     RESET;
     struct llama_batch empty = b;
     empty.token = NULL;
@@ -126,7 +130,23 @@ static void test_params(void **s) {
     NO_CONTEXT(cp.rope_freq_scale = NAN, "rope_freq_scale");
     NO_CONTEXT(cp.yarn_ext_factor = NAN, "yarn_ext_factor");
     NO_CONTEXT(cp.yarn_beta_slow = NAN, "yarn_beta_slow");
+    NO_CONTEXT(cp.rope_scaling_type = (enum llama_rope_scaling_type) 77, "rope_scaling_type is 77");
+    NO_CONTEXT(cp.pooling_type = (enum llama_pooling_type) 77, "pooling_type is 77");
+    NO_CONTEXT(cp.attention_type = (enum llama_attention_type) 77, "attention_type is 77");
+    NO_CONTEXT(cp.flash_attn_type = (enum llama_flash_attn_type) - 7, "flash_attn_type is -7");
     assert_null(llama_init_from_model(NULL, params(1, false)));
+    // what a program asks when it did not look whether there is a context
+    assert_int_equal(llama_n_ctx(NULL), 0);
+    assert_int_equal(llama_n_batch(NULL), 0);
+    assert_int_equal(llama_n_threads(NULL), 0);
+    assert_null(llama_get_model(NULL));
+    assert_false(llama_get_causal_attn(NULL));
+    llama_set_n_threads(NULL, 1, 1);
+    llama_set_embeddings(NULL, true);
+    llama_set_causal_attn(NULL, true);
+    llama_set_abort_callback(NULL, NULL, NULL);
+    llama_attach_threadpool(NULL, NULL, NULL);
+    llama_detach_threadpool(NULL);
     cp = params(3, false);
     cp.n_ctx = 700;
     struct llama_context *c = llama_init_from_model(m, cp);
@@ -161,6 +181,7 @@ static void test_full(void **s) {
     feed(c, 0, 0, 250, NULL);
     int32_t tokens[100] = {0};
     assert_int_equal(llama_decode(c, llama_batch_get_one(tokens, 100)), 1);
+    assert_error("no room for 100 tokens");
     assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(c), 0), 249);
     feed(c, 0, 250, 256, NULL);
     // the usual context shift: keep 4, drop half of the rest, move what follows

@@ -19,7 +19,7 @@ struct ggml_threadpool_params ggml_threadpool_params_default(int n_threads) {
 }
 
 bool ggml_threadpool_params_match(const struct ggml_threadpool_params *p0, const struct ggml_threadpool_params *p1) {
-    return p0->n_threads == p1->n_threads && p0->prio == p1->prio && p0->poll == p1->poll &&
+    return p0 && p1 && p0->n_threads == p1->n_threads && p0->prio == p1->prio && p0->poll == p1->poll &&
            p0->strict_cpu == p1->strict_cpu && memcmp(p0->cpumask, p1->cpumask, sizeof p0->cpumask) == 0;
 }
 
