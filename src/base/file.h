@@ -4,8 +4,11 @@
 
 #include "base/err.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
 
 struct file {
     int fd;
@@ -27,3 +30,14 @@ MUST_USE enum err file_read(const struct file *f, uint64_t offset, void *data, s
 // Read-only mapping of [offset, offset + n). The file may be closed afterwards.
 MUST_USE enum err file_map(const struct file *f, uint64_t offset, uint64_t n, struct file_map *map);
 void file_unmap(struct file_map *map);
+
+// Gives a file that is whole its real name. Only a file is replaced: what else bears the name (-o /dev/null, run by root) stays, and
+// errno is EEXIST. 0 or -1. Inline: the program has no file.c of its own.
+static inline int file_rename(const char *tmp, const char *path) {
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        errno = S_ISDIR(st.st_mode) ? EISDIR : EEXIST;
+        return -1;
+    }
+    return rename(tmp, path);
+}

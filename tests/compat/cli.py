@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import stat
 import struct
 import subprocess
 import sys
@@ -132,6 +133,16 @@ def what_cannot_be_written_is_an_error():
     p = subprocess.run([EXE, "quantize", "--allow-requantize", MODEL, out, "q8_0"], capture_output=True, timeout=60, preexec_fn=limit)
     assert p.returncode == 1 and b"File too large" in p.stderr, p
     assert not [f for f in os.listdir(TMP) if f.startswith("limited")]
+
+
+@test
+def only_files_are_replaced():
+    pipe = os.path.join(TMP, "pipe")
+    os.mkfifo(pipe)
+    fails(1, "(?i)exists", "quantize", "--allow-requantize", MODEL, pipe, "q8_0")
+    fails(1, "(?i)exists", "state", "save", pipe, "-m", MODEL, "-p", "Hello")
+    assert stat.S_ISFIFO(os.stat(pipe).st_mode)
+    assert [f for f in os.listdir(TMP) if f.startswith("pipe")] == ["pipe"]
 
 
 @test

@@ -3,6 +3,7 @@
 //
 // In each window the first half is context only; the tokens of the second half are scored. The file of saved log-probabilities:
 // "LAMLOGP1", then n_vocab, n_ctx, n_chunk as u32, the tokens as i32, then n_vocab half floats per scored token.
+#include "base/file.h"
 #include "cli/console.h"
 #include "cli/session.h"
 #include "ggml/ext.h"
@@ -243,7 +244,7 @@ static int run(struct params *p) {
     }
     if (!status) status = eval_all(&e);
     if (e.save && fclose(e.save) != 0 && !status) status = console_error("writing %s failed: %s", tmp, strerror(errno));
-    if (e.save && !status && rename(tmp, p->logits_file) != 0)
+    if (e.save && !status && file_rename(tmp, p->logits_file) != 0)
         status = console_error("cannot rename %s: %s", tmp, strerror(errno));
     if (tmp[0] && status) unlink(tmp);
     if (e.base) fclose(e.base);

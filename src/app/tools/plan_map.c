@@ -1,4 +1,5 @@
 // Writes the map of a plan: the page of plan_page.h with the report of the largest prompt's graph as its data.
+#include "base/file.h"
 #include "tools/plan_map.h"
 #include "cli/console.h"
 #include "ggml/plan.h"
@@ -98,7 +99,7 @@ int plan_map_write(const char *path, struct llama_context *ctx, const struct lla
     }
     bool ok = f && put_page(f, r, d, n, model);
     if (f && fclose(f) != 0) ok = false;
-    if (ok && rename(tmp, path) != 0) ok = false;
+    if (ok && file_rename(tmp, path) != 0) ok = false;
     const int why = errno;
     if (!ok && f) remove(tmp);
     free(tmp);

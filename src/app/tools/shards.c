@@ -1,4 +1,5 @@
 // Copying tensors between GGUF files without holding them in memory.
+#include "base/file.h"
 #include "tools/shards.h"
 #include "cli/console.h"
 
@@ -57,7 +58,8 @@ int shard_finish(struct shard *w) {
 }
 
 int shard_commit(struct shard *w) {
-    if (rename(w->tmp, w->path) != 0) return console_error("cannot rename %s to %s: %s", w->tmp, w->path, strerror(errno));
+    if (file_rename(w->tmp, w->path) != 0)
+        return console_error("cannot rename %s to %s: %s", w->tmp, w->path, strerror(errno));
     w->tmp[0] = '\0';
     return 0;
 }

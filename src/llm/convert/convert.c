@@ -1,5 +1,6 @@
 // A checkpoint as a GGUF file: the keys from config.json, the vocabulary from the tokenizer's files, the tensors by the
 // architecture's own table, which names each one's counterpart in the checkpoint. Data goes through memory one tensor at a time.
+#include "base/file.h"
 #include "arch/arch.h"
 #include "convert/checkpoint.h"
 #include "convert/config.h"
@@ -250,7 +251,8 @@ static enum err write_file(struct convert *k, const char *path) {
     if (!f) return err_set(ERR_IO, "cannot write %s: %s", tmp, strerror(errno));
     enum err e = write_all(k, f, tmp);
     if (fclose(f) != 0 && e == ERR_OK) e = err_set(ERR_IO, "writing %s failed: %s", tmp, strerror(errno));
-    if (e == ERR_OK && rename(tmp, path) != 0) e = err_set(ERR_IO, "cannot rename %s to %s: %s", tmp, path, strerror(errno));
+    if (e == ERR_OK && file_rename(tmp, path) != 0)
+        e = err_set(ERR_IO, "cannot rename %s to %s: %s", tmp, path, strerror(errno));
     if (e != ERR_OK) unlink(tmp);
     return e;
 }

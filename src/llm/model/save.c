@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "model/model.h"
 
 #define SAVE_CHUNK ((size_t) 4 << 20)
@@ -67,7 +68,7 @@ void llama_model_save_to_file(const struct llama_model *model, const char *path_
     FILE *f = ggml_fopen(tmp, "wb");
     bool ok = f && write_model(model, f, path_model) == ERR_OK;
     if (f) ok &= fclose(f) == 0;
-    ok = ok && rename(tmp, path_model) == 0;
+    ok = ok && file_rename(tmp, path_model) == 0;
     if (!ok) {
         if (f) unlink(tmp);
         if (!*ggml_last_error()) (void) err_set(ERR_IO, "the model can't be written to %s", path_model);

@@ -3,6 +3,7 @@
 // First everything is decided: what is written, in which types, at which offsets, of which sizes; a dry run ends there. Then the
 // threads take pieces of rows, decode, encode and write each to its own place, so that memory is bounded by a piece per thread
 // and the result does not depend on who did what. The files are written under temporary names and renamed when all are whole.
+#include "base/file.h"
 #include "quantize/mixture.h"
 
 #include "gguf.h"
@@ -446,7 +447,7 @@ static enum err write_files(struct job *j, const char *path) {
     }
     for (int i = 0; i < j->n_outs; i++) {
         struct output *o = &j->outs[i];
-        if (rename(o->tmp, o->path) != 0)
+        if (file_rename(o->tmp, o->path) != 0)
             return err_set(ERR_IO, "cannot rename %s to %s: %s", o->tmp, o->path, strerror(errno));
         o->tmp[0] = '\0';
     }

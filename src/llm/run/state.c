@@ -267,11 +267,12 @@ static size_t save_file(struct llama_context *ctx, const char *path, int32_t seq
         const int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         bool ok = fd >= 0 && write_all(fd, buf, total);
         if (fd >= 0) ok &= close(fd) == 0;
-        ok = ok && rename(tmp, path) == 0;
+        ok = ok && file_rename(tmp, path) == 0;
+        const int why = errno;
         if (ok)
             done = total;
         else
-            (void) err_set(ERR_IO, "the state can't be written to %s", path);
+            (void) err_set(ERR_IO, "the state can't be written to %s: %s", path, strerror(why));
         if (!ok && fd >= 0) unlink(tmp);
     }
     free(buf);

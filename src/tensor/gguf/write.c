@@ -1,5 +1,6 @@
 // Writing GGUF. Metadata goes out as it came in, byte for byte, and a file appears under its name only when it is whole:
 // it is written beside it under another name and renamed.
+#include "base/file.h"
 #include "gguf/gguf_int.h"
 #include "ggml-backend.h"
 #include <errno.h>
@@ -201,7 +202,7 @@ static enum err write_file(const struct gguf_context *ctx, const char *fname, bo
             e = err_set(ERR_IO, "gguf: cannot open '%s' to write: %s", tmp, strerror(errno));
         } else {
             e = write_and_close(f, tmp, ctx, only_meta);
-            if (e == ERR_OK && rename(tmp, path) != 0) {
+            if (e == ERR_OK && file_rename(tmp, path) != 0) {
                 e = err_set(ERR_IO, "gguf: cannot rename '%s' to '%s': %s", tmp, path, strerror(errno));
             }
             if (e != ERR_OK) unlink(tmp);

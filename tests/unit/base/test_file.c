@@ -106,9 +106,33 @@ static void test_shrinks(void **state) {
     file_close(&f);
 }
 
+static void test_rename(void **state) {
+    (void) state;
+    char tmp[600];
+    struct stat st;
+    snprintf(tmp, sizeof tmp, "%s/whole", dir);
+    test_write(dir, "whole", "new", 3);
+    assert_int_equal(file_rename(tmp, path), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, 3);
+    // a folder or a device keeps its name, and what was written stays for the caller to remove
+    test_write(dir, "whole", "new", 3);
+    assert_int_equal(file_rename(tmp, dir), -1);
+    assert_int_equal(errno, EISDIR);
+    char pipe[600];
+    snprintf(pipe, sizeof pipe, "%s/pipe", dir);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(file_rename(tmp, pipe), -1);
+    assert_int_equal(errno, EEXIST);
+    assert_int_equal(stat(pipe, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    unlink(pipe);
+    unlink(tmp);
+}
+
 int main(void) {
 #define WITH_FILES(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {WITH_FILES(test_refused), WITH_FILES(test_read), WITH_FILES(test_map),
-                                       WITH_FILES(test_shrinks)};
+                                       WITH_FILES(test_shrinks), WITH_FILES(test_rename)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
