@@ -88,6 +88,7 @@ static int run(struct params *p) {
         at += size + (nl ? 1 : 0);
         if (size == 0) continue;
         status = out ? embed(&s, p, start, size, out) : console_error("no memory");
+        if (!status && console_interrupted()) status = 130;
         if (!status) print(out, n_embd, index, p->json, index == 0);
         index++;
     }
