@@ -36,8 +36,10 @@ double type_load(enum ggml_type type, const void *p) {
             return (double) v;
         }
         default: {
+            _Alignas(16) char aligned[16];
             float v;
-            type_get(type)->decode(p, &v, 1);
+            memcpy(aligned, p, type_get(type)->size);
+            type_get(type)->decode(aligned, &v, 1);
             return (double) v;
         }
     }
@@ -51,6 +53,11 @@ void type_store(enum ggml_type type, void *p, double x) {
         case GGML_TYPE_I16: memcpy(p, &(int16_t){(int16_t) whole}, 2); return;
         case GGML_TYPE_I32: memcpy(p, &(int32_t){(int32_t) whole}, 4); return;
         case GGML_TYPE_I64: memcpy(p, &whole, 8); return;
-        default: type_get(type)->encode(&(float){(float) x}, p, 1); return;
+        default: {
+            _Alignas(16) char aligned[16];
+            type_get(type)->encode(&(float){(float) x}, aligned, 1);
+            memcpy(p, aligned, type_get(type)->size);
+            return;
+        }
     }
 }

@@ -216,6 +216,9 @@ static void check_failing(const char *program, const char *options) {
 
 static void test_failing(void **state) {
     (void) state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip();  // sanitizers bring their own malloc
+#endif
     if (!built() || access(PRELOAD, R_OK) != 0) skip();
     static const char *const programs[] = {"ctx", "alloc", "backend", "sched"};
     for (int i = 0; i < 4; i++) check_failing(programs[i], "-k 9 -n 2 -b 4 -t 1");

@@ -267,7 +267,8 @@ struct cache {
 static bool exists(int slot, int position) { return position < length[slot] && position % 97 != 13; }
 
 static float content(int slot, int what, int position, int i) {
-    uint32_t x = (uint32_t) (slot * 7919 + what * 104729 + position * 1299721 + i * 15485863);
+    uint32_t x =
+        (uint32_t) slot * 7919u + (uint32_t) what * 104729u + (uint32_t) position * 1299721u + (uint32_t) i * 15485863u;
     x = (x ^ (x >> 15)) * 0x2c1b3c6du;
     x = (x ^ (x >> 12)) * 0x297a2d39u;
     return (float) (x >> 8) / 8388608.0f - 1.0f;
