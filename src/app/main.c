@@ -21,7 +21,8 @@ static void help(FILE *out) {
     for (int i = 0; i < n_tools; i++) fprintf(out, "  %-12s %s\n", tools[i]->name, tools[i]->summary);
     fputs("\n  completion   print a completion script: lamina completion bash|zsh\n"
           "  man          print the manual page\n"
-          "\n`lamina COMMAND -h` shows a command's options and their defaults.\n", out);
+          "\n`lamina COMMAND -h` shows a command's options and their defaults.\n",
+          out);
 }
 
 static const struct tool *find(const char *name) {

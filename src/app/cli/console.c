@@ -119,7 +119,11 @@ const char *console_bytes(char buf[32], double bytes) {
 
 // Length of the well-formed UTF-8 sequence at s, 0 if there is none.
 static size_t utf8_length(const unsigned char *s, size_t n) {
-    const size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    const size_t len = s[0] < 0x80                   ? 1
+                       : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+                       : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+                       : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                                     : 0;
     if (len == 0 || len > n) return 0;
     for (size_t i = 1; i < len; i++)
         if ((s[i] & 0xc0) != 0x80) return 0;
@@ -134,13 +138,20 @@ void console_escaped(FILE *out, const char *text, size_t n) {
         const size_t len = utf8_length(s + i, n - i);
         const bool control = len == 1 && (s[i] < 0x20 || s[i] == 0x7f);
         const bool c1 = len == 2 && s[i] == 0xc2 && s[i + 1] < 0xa0;
-        if (s[i] == '\n') fputs("\\n", out);
-        else if (s[i] == '\t') fputs("\\t", out);
-        else if (s[i] == '\r') fputs("\\r", out);
-        else if (s[i] == '\\') fputs("\\\\", out);
-        else if (len == 0 || control) fprintf(out, "\\x%02x", s[i]);
-        else if (c1) fprintf(out, "\\u00%02x", s[i + 1]);
-        else fwrite(s + i, 1, len, out);
+        if (s[i] == '\n')
+            fputs("\\n", out);
+        else if (s[i] == '\t')
+            fputs("\\t", out);
+        else if (s[i] == '\r')
+            fputs("\\r", out);
+        else if (s[i] == '\\')
+            fputs("\\\\", out);
+        else if (len == 0 || control)
+            fprintf(out, "\\x%02x", s[i]);
+        else if (c1)
+            fprintf(out, "\\u00%02x", s[i + 1]);
+        else
+            fwrite(s + i, 1, len, out);
         i += len ? len : 1;
     }
 }

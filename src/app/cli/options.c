@@ -15,20 +15,24 @@ struct opt {
     enum opt_kind kind;
     const char *names;  // separated by commas
     const char *env;
-    const char *arg;    // what the value is called; NULL for flags
+    const char *arg;  // what the value is called; NULL for flags
     unsigned groups;
-    size_t offset;      // of the field in struct params
+    size_t offset;  // of the field in struct params
     double lo, hi;
     const char *(*call)(struct params *p, const char *value);  // NULL, or what was expected instead
-    const char *shown;  // default as text, for K_CALL
+    const char *shown;                                         // default as text, for K_CALL
     const char *help;
 };
 
 static const char *set_flash_attn(struct params *p, const char *v) {
-    if (!strcmp(v, "on") || !strcmp(v, "1") || !strcmp(v, "true")) p->flash_attn = LLAMA_FLASH_ATTN_TYPE_ENABLED;
-    else if (!strcmp(v, "off") || !strcmp(v, "0") || !strcmp(v, "false")) p->flash_attn = LLAMA_FLASH_ATTN_TYPE_DISABLED;
-    else if (!strcmp(v, "auto")) p->flash_attn = LLAMA_FLASH_ATTN_TYPE_AUTO;
-    else return "on, off or auto";
+    if (!strcmp(v, "on") || !strcmp(v, "1") || !strcmp(v, "true"))
+        p->flash_attn = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+    else if (!strcmp(v, "off") || !strcmp(v, "0") || !strcmp(v, "false"))
+        p->flash_attn = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    else if (!strcmp(v, "auto"))
+        p->flash_attn = LLAMA_FLASH_ATTN_TYPE_AUTO;
+    else
+        return "on, off or auto";
     return NULL;
 }
 
@@ -69,8 +73,10 @@ static const char *set_seed(struct params *p, const char *v) {
 static const struct opt options[] = {
 #define STR(f, names, env, arg, groups, help) {K_STR, names, env, arg, groups, OFFSET(f), 0, 0, NULL, NULL, help},
 #define INT(f, names, env, arg, lo, hi, groups, help) {K_INT, names, env, arg, groups, OFFSET(f), lo, hi, NULL, NULL, help},
-#define UINT(f, names, env, arg, lo, hi, groups, help) {K_UINT, names, env, arg, groups, OFFSET(f), lo, hi, NULL, NULL, help},
-#define FLOAT(f, names, env, arg, lo, hi, groups, help) {K_FLOAT, names, env, arg, groups, OFFSET(f), lo, hi, NULL, NULL, help},
+#define UINT(f, names, env, arg, lo, hi, groups, help)                                                                      \
+    {K_UINT, names, env, arg, groups, OFFSET(f), lo, hi, NULL, NULL, help},
+#define FLOAT(f, names, env, arg, lo, hi, groups, help)                                                                     \
+    {K_FLOAT, names, env, arg, groups, OFFSET(f), lo, hi, NULL, NULL, help},
 #define ON(f, names, env, groups, help) {K_ON, names, env, NULL, groups, OFFSET(f), 0, 0, NULL, NULL, help},
 #define OFF(f, names, env, groups, help) {K_OFF, names, env, NULL, groups, OFFSET(f), 0, 0, NULL, NULL, help},
 #define CALL(f, names, env, arg, groups, shown, help) {K_CALL, names, env, arg, groups, 0, 0, 0, set_##f, shown, help},
@@ -86,14 +92,47 @@ static const struct opt options[] = {
 static const int n_options = (int) (sizeof(options) / sizeof(options[0]));
 
 struct params params_default(void) {
-    return (struct params) {
-        .n_gpu_layers = -1, .mmap = true, .n_batch = 2048, .n_ubatch = 512, .n_parallel = 1, .n_threads = -1, .n_threads_batch = -1,
-        .flash_attn = LLAMA_FLASH_ATTN_TYPE_AUTO, .type_k = GGML_TYPE_F16, .type_v = GGML_TYPE_F16, .n_predict = -1,
-        .display_prompt = true, .verbosity = 2, .seed = LLAMA_DEFAULT_SEED, .temp = 0.8f, .dynatemp_exp = 1.0f, .top_k = 40,
-        .top_p = 0.95f, .min_p = 0.05f, .typical_p = 1.0f, .top_n_sigma = -1.0f, .mirostat_lr = 0.1f, .mirostat_ent = 5.0f,
-        .repeat_last_n = 64, .repeat_penalty = 1.0f, .dry_base = 1.75f, .dry_allowed_length = 2, .dry_penalty_last_n = -1,
-        .xtc_threshold = 0.1f, .n_chunks = -1, .bench_p = "512", .bench_n = "128", .bench_d = "0", .bench_b = "2048",
-        .bench_ub = "512", .bench_fa = "1", .bench_output = "md", .n_repeat = 5, .normalize = true, .pooling = LLAMA_POOLING_TYPE_UNSPECIFIED,
+    return (struct params){
+        .n_gpu_layers = -1,
+        .mmap = true,
+        .n_batch = 2048,
+        .n_ubatch = 512,
+        .n_parallel = 1,
+        .n_threads = -1,
+        .n_threads_batch = -1,
+        .flash_attn = LLAMA_FLASH_ATTN_TYPE_AUTO,
+        .type_k = GGML_TYPE_F16,
+        .type_v = GGML_TYPE_F16,
+        .n_predict = -1,
+        .display_prompt = true,
+        .verbosity = 2,
+        .seed = LLAMA_DEFAULT_SEED,
+        .temp = 0.8f,
+        .dynatemp_exp = 1.0f,
+        .top_k = 40,
+        .top_p = 0.95f,
+        .min_p = 0.05f,
+        .typical_p = 1.0f,
+        .top_n_sigma = -1.0f,
+        .mirostat_lr = 0.1f,
+        .mirostat_ent = 5.0f,
+        .repeat_last_n = 64,
+        .repeat_penalty = 1.0f,
+        .dry_base = 1.75f,
+        .dry_allowed_length = 2,
+        .dry_penalty_last_n = -1,
+        .xtc_threshold = 0.1f,
+        .n_chunks = -1,
+        .bench_p = "512",
+        .bench_n = "128",
+        .bench_d = "0",
+        .bench_b = "2048",
+        .bench_ub = "512",
+        .bench_fa = "1",
+        .bench_output = "md",
+        .n_repeat = 5,
+        .normalize = true,
+        .pooling = LLAMA_POOLING_TYPE_UNSPECIFIED,
     };
 }
 
@@ -133,7 +172,8 @@ static int assign(struct params *p, const struct opt *o, const char *from, const
     errno = 0;
     const double x = o->kind == K_FLOAT ? strtod(value, &end) : (double) strtoll(value, &end, 10);
     if (end == value || *end || errno == ERANGE || isnan(x) || x < o->lo || x > o->hi) {
-        snprintf(want, sizeof(want), "%s from %.10g to %.10g", o->kind == K_FLOAT ? "a number" : "a whole number", o->lo, o->hi);
+        snprintf(want, sizeof(want), "%s from %.10g to %.10g", o->kind == K_FLOAT ? "a number" : "a whole number", o->lo,
+                 o->hi);
         return wrong(o, from, value, want);
     }
     if (o->kind == K_INT) *(int32_t *) field = (int32_t) x;
@@ -147,7 +187,9 @@ static int parse_env(struct params *p, const struct tool *tool) {
         const struct opt *o = &options[i];
         const char *value = o->env && takes(tool, o) ? env_get(o->env) : NULL;
         if (!value) continue;
-        if ((o->kind == K_ON || o->kind == K_OFF) && (!strcmp(value, "0") || !strcmp(value, "false") || !strcmp(value, "off"))) continue;
+        if ((o->kind == K_ON || o->kind == K_OFF) &&
+            (!strcmp(value, "0") || !strcmp(value, "false") || !strcmp(value, "off")))
+            continue;
         const int status = assign(p, o, o->env, value);
         if (status) return status;
     }
@@ -161,7 +203,8 @@ int options_parse(struct params *p, const struct tool *tool, int argc, char **ar
         const char *a = argv[i];
         if (only_args || a[0] != '-' || a[1] == '\0') {
             if (p->n_args >= tool->max_args) {
-                fprintf(stderr, "error: '%s' is one argument too many for `lamina %s`; see `lamina %s -h`\n", a, tool->name, tool->name);
+                fprintf(stderr, "error: '%s' is one argument too many for `lamina %s`; see `lamina %s -h`\n", a, tool->name,
+                        tool->name);
                 return 2;
             }
             p->args[p->n_args++] = a;
@@ -211,14 +254,17 @@ static void shown_default(const struct opt *o, const struct params *d, char *out
         case K_INT: snprintf(out, size, "%d", *(const int32_t *) field); break;
         case K_UINT: snprintf(out, size, "%u", *(const uint32_t *) field); break;
         case K_FLOAT: snprintf(out, size, "%g", (double) *(const float *) field); break;
-        case K_STR: if (*(const char *const *) field) snprintf(out, size, "%s", *(const char *const *) field); break;
+        case K_STR:
+            if (*(const char *const *) field) snprintf(out, size, "%s", *(const char *const *) field);
+            break;
         case K_CALL: snprintf(out, size, "%s", o->shown); break;
         default: break;
     }
 }
 
 static void usage(const struct tool *tool, FILE *out) {
-    fprintf(out, "usage: lamina %s [OPTION ...]%s%s\n\n%s.\n", tool->name, tool->args[0] ? " " : "", tool->args, tool->summary);
+    fprintf(out, "usage: lamina %s [OPTION ...]%s%s\n\n%s.\n", tool->name, tool->args[0] ? " " : "", tool->args,
+            tool->summary);
 }
 
 void options_help(const struct tool *tool, FILE *out) {
@@ -232,8 +278,10 @@ void options_help(const struct tool *tool, FILE *out) {
         shown_default(o, &d, value, sizeof(value));
         fputs("  ", out);
         for (const char *c = o->names; *c; c++) {
-            if (*c == ',') fputs(", ", out);
-            else fputc(*c, out);
+            if (*c == ',')
+                fputs(", ", out);
+            else
+                fputc(*c, out);
         }
         if (o->arg) fprintf(out, " %s", o->arg);
         fprintf(out, "\n        %s", o->help);
@@ -262,8 +310,10 @@ int options_completion(const char *shell, FILE *out) {
     }
     fputs("  esac\n  if [ \"$COMP_CWORD\" = 1 ]; then words=\"", out);
     for (int t = 0; t < n_tools; t++) fprintf(out, "%s ", tools[t]->name);
-    fputs("completion man\"; fi\n  if [[ $cur == -* || $COMP_CWORD == 1 ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"));\n"
-          "  else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n}\ncomplete -o filenames -F _lamina lamina\n", out);
+    fputs("completion man\"; fi\n  if [[ $cur == -* || $COMP_CWORD == 1 ]]; then COMPREPLY=($(compgen -W \"$words\" -- "
+          "\"$cur\"));\n"
+          "  else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n}\ncomplete -o filenames -F _lamina lamina\n",
+          out);
     return 0;
 }
 
@@ -277,8 +327,10 @@ static void man_text(const char *s, FILE *out) {
 void options_man(FILE *out) {
     const struct params d = params_default();
     fputs(".TH LAMINA 1\n.SH NAME\nlamina \\- run and look after language models in GGUF files\n.SH SYNOPSIS\n.B lamina\n"
-          "COMMAND [OPTION ...]\n.SH COMMANDS\n", out);
-    for (int t = 0; t < n_tools; t++) fprintf(out, ".TP\n.B %s %s\n%s.\n", tools[t]->name, tools[t]->args, tools[t]->summary);
+          "COMMAND [OPTION ...]\n.SH COMMANDS\n",
+          out);
+    for (int t = 0; t < n_tools; t++)
+        fprintf(out, ".TP\n.B %s %s\n%s.\n", tools[t]->name, tools[t]->args, tools[t]->summary);
     fputs(".SH OPTIONS\nEach command takes those of these options that its \\fB\\-h\\fR lists.\n", out);
     for (int i = 0; i < n_options; i++) {
         char value[128];

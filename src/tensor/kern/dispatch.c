@@ -14,11 +14,13 @@
 #if defined(__x86_64__)
 #define KERN(name)                                                                                                          \
     TABLE(name, scalar)                                                                                                     \
-    TABLE(name, avx2) TABLE(name, avx512)                                                                                   \
+    TABLE(name, avx2)                                                                                                       \
+    TABLE(name, avx512)                                                                                                     \
         CHOOSE(name, T(name, scalar), T(name, avx2), T(name, avx512), T(name, avx512), T(name, avx512), T(name, avx512))
 #define KERN_ALL(name)                                                                                                      \
     TABLE(name, scalar)                                                                                                     \
-    TABLE(name, avx2) TABLE(name, avx512) TABLE(name, avx512vnni) TABLE(name, avx512bf16)                                   \
+    TABLE(name, avx2)                                                                                                       \
+    TABLE(name, avx512) TABLE(name, avx512vnni) TABLE(name, avx512bf16)                                                     \
         CHOOSE(name, T(name, scalar), T(name, avx2), T(name, avx512), T(name, avx512vnni), T(name, avx512bf16),             \
                T(name, avx512bf16))
 #elif defined(__aarch64__)
@@ -26,8 +28,8 @@
     TABLE(name, scalar) TABLE(name, neon) CHOOSE(name, T(name, scalar), T(name, neon), T(name, neon), T(name, neon))
 #define KERN_ALL(name)                                                                                                      \
     TABLE(name, scalar)                                                                                                     \
-    TABLE(name, neon) TABLE(name, dotprod) TABLE(name, i8mm)                                                                \
-        CHOOSE(name, T(name, scalar), T(name, neon), T(name, dotprod), T(name, i8mm))
+    TABLE(name, neon)                                                                                                       \
+    TABLE(name, dotprod) TABLE(name, i8mm) CHOOSE(name, T(name, scalar), T(name, neon), T(name, dotprod), T(name, i8mm))
 #else
 #define KERN(name) TABLE(name, scalar) CHOOSE(name, T(name, scalar))
 #define KERN_ALL(name) KERN(name)

@@ -15,9 +15,10 @@ typedef void (*kern_unary_fn)(int64_t n, float *y, const float *x, const float *
 #define KERN_UNARY(X)                                                                                                       \
     X(abs)                                                                                                                  \
     X(sgn)                                                                                                                  \
-    X(neg) X(step) X(tanh) X(elu) X(relu) X(sigmoid) X(gelu) X(gelu_quick) X(silu) X(hardswish) X(hardsigmoid) X(exp)       \
-        X(expm1) X(softplus) X(gelu_erf) X(xielu) X(floor) X(ceil) X(round) X(trunc) X(sqr) X(sqrt) X(log) X(sin) X(cos)    \
-            X(erf) X(leaky_relu) X(clamp) X(scale) X(scale_bias)
+    X(neg)                                                                                                                  \
+    X(step) X(tanh) X(elu) X(relu) X(sigmoid) X(gelu) X(gelu_quick) X(silu) X(hardswish) X(hardsigmoid) X(exp) X(expm1)     \
+        X(softplus) X(gelu_erf) X(xielu) X(floor) X(ceil) X(round) X(trunc) X(sqr) X(sqrt) X(log) X(sin) X(cos) X(erf)      \
+            X(leaky_relu) X(clamp) X(scale) X(scale_bias)
 
 struct kern_unary {
 #define X(name) kern_unary_fn name;

@@ -134,7 +134,7 @@ static void test_binary(void **s) {
     B(div)
 #undef B
 #define G(name) each_level(#name, offsetof(struct kern_binary, name), run_glu);
-        G(reglu) G(geglu) G(swiglu) G(geglu_erf) G(geglu_quick) G(swiglu_oai) G(swiglu_clamp)
+    G(reglu) G(geglu) G(swiglu) G(geglu_erf) G(geglu_quick) G(swiglu_oai) G(swiglu_clamp)
 #undef G
 }
 
