@@ -100,7 +100,7 @@ step_bindings() {
 step_package() { bash scripts/test_package.sh; }
 
 # Files of the last commit and of the working tree: what a change touches.
-changed_files() { { git diff --name-only --diff-filter=d HEAD~1 -- 'src/*.c' 2>/dev/null || git ls-files 'src/*.c'; } | head -n 40; }
+changed_files() { { git diff --name-only --diff-filter=d HEAD~1 -- 'src/base/*.c' 'src/llm/*.c' 'src/app/*.c' 'src/tensor/[abdgo]*.c' 2>/dev/null || git ls-files 'src/*.c'; } | head -n 40; }
 
 step_tidy() {
     local f; mapfile -t f < <(changed_files)

@@ -285,6 +285,10 @@ static void unescape(struct text *t) {
 
 int text_prompt(struct text *t, const struct params *p) {
     int status = 0;
+    if (p->prompt && p->file) {
+        console_error("both -p and -f were given; one text is enough");
+        return 2;
+    }
     if (p->prompt) {
         t->size = strlen(p->prompt);
         t->data = malloc(t->size + 1);

@@ -16,13 +16,15 @@
     TABLE(name, scalar)                                                                                                     \
     TABLE(name, avx2)                                                                                                       \
     TABLE(name, avx512)                                                                                                     \
-        CHOOSE(name, T(name, scalar), T(name, avx2), T(name, avx512), T(name, avx512), T(name, avx512), T(name, avx512))
+    CHOOSE(name, T(name, scalar), T(name, avx2), T(name, avx512), T(name, avx512), T(name, avx512), T(name, avx512))
 #define KERN_ALL(name)                                                                                                      \
     TABLE(name, scalar)                                                                                                     \
     TABLE(name, avx2)                                                                                                       \
-    TABLE(name, avx512) TABLE(name, avx512vnni) TABLE(name, avx512bf16)                                                     \
-        CHOOSE(name, T(name, scalar), T(name, avx2), T(name, avx512), T(name, avx512vnni), T(name, avx512bf16),             \
-               T(name, avx512bf16))
+    TABLE(name, avx512)                                                                                                     \
+    TABLE(name, avx512vnni)                                                                                                 \
+    TABLE(name, avx512bf16)                                                                                                 \
+    CHOOSE(name, T(name, scalar), T(name, avx2), T(name, avx512), T(name, avx512vnni), T(name, avx512bf16),                 \
+           T(name, avx512bf16))
 #elif defined(__aarch64__)
 #define KERN(name)                                                                                                          \
     TABLE(name, scalar) TABLE(name, neon) CHOOSE(name, T(name, scalar), T(name, neon), T(name, neon), T(name, neon))

@@ -2,6 +2,7 @@
 #include "kern/isa.h"
 #include "base/cpu.h"
 #include "base/env.h"
+#include "base/log.h"
 #include "base/global.h"
 
 #include <stdatomic.h>
@@ -29,8 +30,9 @@ static int choose(void) {
     for (int i = 0; i < ISA_COUNT; i++) {
         if (!isa_available((enum isa) i)) continue;
         best = i;
-        if (want && strcmp(want, names[i]) == 0) break;
+        if (want && strcmp(want, names[i]) == 0) return best;
     }
+    if (want) log_warn("GGML_ISA=%s names no level that this processor has; using %s\n", want, names[best]);
     return best;
 }
 

@@ -100,15 +100,16 @@ typedef void tile_fn(const struct panel_group *g, int n, const uint8_t *x, size_
     AMX static void name##_##C(const struct panel_group *g, int n, const uint8_t *x, size_t stride, float *total) {         \
         amx_tile(sub, min, C, g, n, x, stride, total);                                                                      \
     }
-#define TILES(name, sub, min)                                                                                               \
-    TILE(name, sub, min, 1)                                                                                                 \
-    TILE(name, sub, min, 2)                                                                                                 \
-    TILE(name, sub, min, 3) TILE(name, sub, min, 4) TILE(name, sub, min, 5) TILE(name, sub, min, 6) TILE(name, sub, min, 7) \
-        TILE(name, sub, min, 8) TILE(name, sub, min, 9) TILE(name, sub, min, 10) TILE(name, sub, min, 11)                   \
-            TILE(name, sub, min, 12) TILE(name, sub, min, 13) TILE(name, sub, min, 14) TILE(name, sub, min, 15)             \
-                TILE(name, sub, min, 16) static tile_fn *const name[17] = {                                                 \
-                    0,        name##_1,  name##_2,  name##_3,  name##_4,  name##_5,  name##_6,  name##_7, name##_8,         \
-                    name##_9, name##_10, name##_11, name##_12, name##_13, name##_14, name##_15, name##_16};
+// clang-format off
+#define TILES(name, sub, min) \
+    TILE(name, sub, min, 1) TILE(name, sub, min, 2) TILE(name, sub, min, 3) TILE(name, sub, min, 4) \
+    TILE(name, sub, min, 5) TILE(name, sub, min, 6) TILE(name, sub, min, 7) TILE(name, sub, min, 8) \
+    TILE(name, sub, min, 9) TILE(name, sub, min, 10) TILE(name, sub, min, 11) TILE(name, sub, min, 12) \
+    TILE(name, sub, min, 13) TILE(name, sub, min, 14) TILE(name, sub, min, 15) TILE(name, sub, min, 16) \
+    static tile_fn *const name[17] = { \
+        0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7, name##_8, \
+        name##_9, name##_10, name##_11, name##_12, name##_13, name##_14, name##_15, name##_16};
+// clang-format on
 
 TILES(tiles_32_0, 32, false)
 TILES(tiles_32_1, 32, true)

@@ -281,8 +281,8 @@ INLINE void lanes_tile(int kind, int R, int C, const float *panel, int64_t ni, c
 #define TILES_OF(op, kind, R)                                                                                               \
     TILE(op, kind, R, 1)                                                                                                    \
     TILE(op, kind, R, 2)                                                                                                    \
-    TILE(op, kind, R, 3) TILE(op, kind, R, 4) TILE(op, kind, R, 5) TILE(op, kind, R, 6) TILE(op, kind, R, 7)                \
-        TILE(op, kind, R, 8)
+    TILE(op, kind, R, 3)                                                                                                    \
+    TILE(op, kind, R, 4) TILE(op, kind, R, 5) TILE(op, kind, R, 6) TILE(op, kind, R, 7) TILE(op, kind, R, 8)
 #define ROW_OF(op, R)                                                                                                       \
     {                                                                                                                       \
         0, tile_##op##_##R##_1, tile_##op##_##R##_2, tile_##op##_##R##_3, tile_##op##_##R##_4, tile_##op##_##R##_5,         \
