@@ -22,59 +22,75 @@ void chat_content(struct chat_out *o, const char *content, bool trim) {
 
 bool chat_is(const llama_chat_message *m, const char *role) { return strcmp(m->role, role) == 0; }
 
+static bool holds(const char *text, const char *const needles[4]) {
+    for (int i = 0; i < 4 && needles[i]; i++) {
+        if (!strstr(text, needles[i])) return false;
+    }
+    return needles[0] != NULL;
+}
+
 const struct chat_format *chat_find(const char *tmpl) {
     if (!tmpl) tmpl = "chatml";
     for (size_t i = 0; i < chat_n_format; i++) {
         if (strcmp(chat_formats[i].name, tmpl) == 0) return &chat_formats[i];
     }
     for (size_t i = 0; i < chat_n_format; i++) {
-        const char *const *needles = chat_formats[i].needles;
-        bool all = needles[0] != NULL;
-        for (int k = 0; k < 4 && needles[k] && all; k++) all = strstr(tmpl, needles[k]) != NULL;
-        if (all) return &chat_formats[i];
+        if (holds(tmpl, chat_formats[i].needles) || holds(tmpl, chat_formats[i].others)) return &chat_formats[i];
     }
     return NULL;
 }
 
 static const struct chat_turn *turn_of(const struct chat_format *f, const char *role) {
     enum { N = sizeof f->turns / sizeof *f->turns };
-    const struct chat_turn *any = NULL;
+    const struct chat_turn *other = NULL;
     for (int i = 0; i < N && f->turns[i].before; i++) {
-        if (f->turns[i].role && strcmp(f->turns[i].role, role) == 0) return &f->turns[i];
-        if (!f->turns[i].role) any = &f->turns[i];
+        const struct chat_turn *t = &f->turns[i];
+        if (t->role && *t->role && strcmp(t->role, role) == 0) return t;
+        if (!t->role || !*t->role) other = t;
     }
-    if (any || strcmp(role, "user") == 0) return any;
-    // roles that a format does not know: tools speak as users do
-    return turn_of(f, "user");
+    return other;
 }
 
-static void write_turn(const struct chat_format *f, struct chat_out *o, const llama_chat_message *m,
-                       const llama_chat_message *system) {
-    const struct chat_turn *t = turn_of(f, m->role);
-    chat_put(o, t->before);
-    if (!t->role) chat_put(o, m->role);
-    chat_put(o, t->between);
-    if (system) {
-        chat_content(o, system->content, f->flags & CHAT_TRIM);
-        chat_put(o, "\n\n");
+static void put_role(const struct chat_format *f, struct chat_out *o, const char *role) {
+    for (size_t i = 0; role[i]; i++) {
+        char c[2] = {role[i], 0};
+        bool up = f->flags & CHAT_ROLE_UPPER || (f->flags & CHAT_ROLE_TITLE && i == 0);
+        if (up && c[0] >= 'a' && c[0] <= 'z') c[0] -= 'a' - 'A';
+        chat_put(o, c);
     }
-    chat_content(o, m->content, f->flags & CHAT_TRIM);
+}
+
+// Writes message i, behind the system messages of *i_system .. i - 1 if there are such and it takes them.
+static void write_turn(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t i,
+                       size_t *i_system) {
+    const struct chat_turn *t = turn_of(f, chat[i].role);
+    if (!t) return;
+    bool waiting = false;
+    chat_put(o, t->before);
+    if (!t->role) put_role(f, o, chat[i].role);
+    chat_put(o, t->between);
+    if (f->flags & CHAT_SYSTEM_IN_USER && (!t->role || chat_is(&chat[i], "user"))) {
+        for (; *i_system < i; ++*i_system) {
+            if (!chat_is(&chat[*i_system], "system")) continue;
+            chat_content(o, chat[*i_system].content, f->flags & CHAT_TRIM_REST);
+            waiting = true;
+        }
+    }
+    if (waiting) chat_put(o, "\n\n");
+    chat_content(o, chat[i].content, f->flags & (chat_is(&chat[i], "assistant") ? CHAT_TRIM_ANSWER : CHAT_TRIM_REST));
     chat_put(o, t->after);
 }
 
 static void write_turns(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n,
                         bool ask) {
-    const llama_chat_message *system = NULL;  // waits for the next user turn
+    size_t i_system = 0;  // from here on system messages may wait
     chat_put(o, f->start);
     for (size_t i = 0; i < n; i++) {
-        if (f->flags & CHAT_SYSTEM_IN_USER && chat_is(&chat[i], "system")) {
-            system = &chat[i];
-            continue;
-        }
-        write_turn(f, o, &chat[i], chat_is(&chat[i], "user") ? system : NULL);
-        if (chat_is(&chat[i], "user")) system = NULL;
+        bool system = chat_is(&chat[i], "system");
+        if (system && (f->flags & CHAT_SYSTEM_IN_USER || (f->flags & CHAT_SYSTEM_FIRST && i > 0))) continue;
+        write_turn(f, o, chat, i, &i_system);
     }
-    if (ask) chat_put(o, f->ask);
+    if (ask && !(f->flags & CHAT_ASK_USER && (n == 0 || !chat_is(&chat[n - 1], "user")))) chat_put(o, f->ask);
 }
 
 enum err chat_write(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n, bool ask) {

@@ -8,20 +8,29 @@
 struct chat_out;
 struct chat_format;
 
-// What stands before and after the content of a turn of one role. Where role is NULL, every role is meant, and its name
-// stands between `before` and `between`.
+// What stands before and after the content of a turn of one role. Where role is NULL, every other role is meant, and its name
+// stands between `before` and `between`; where role is "", every other role is meant and not named. A message whose role
+// has no turn is left out.
 struct chat_turn {
     const char *role, *before, *between, *after;
 };
 
 enum chat_flag {
-    CHAT_TRIM = 1,            // content without spaces around it
-    CHAT_SYSTEM_IN_USER = 2,  // the system message goes in front of the next user message, an empty line between
+    CHAT_TRIM_ANSWER = 1,     // the assistant's content without spaces around it
+    CHAT_TRIM_REST = 2,       // everyone else's
+    CHAT_TRIM = 3,            // both
+    CHAT_SYSTEM_IN_USER = 4,  // system messages go in front of the next message that is not an answer, an empty line between
+    CHAT_SYSTEM_FIRST = 8,    // a system message that is not the first message is left out
+    CHAT_ASK_USER = 16,       // the model is asked only if the last message is a user's
+    CHAT_ROLE_UPPER = 32,     // roles are named in upper case
+    CHAT_ROLE_TITLE = 64,     // roles are named with a capital
+    CHAT_OWN = 128,           // from here on a format's own flags
 };
 
 struct chat_format {
     const char *name;
     const char *needles[4];  // a template that holds all of these is of this format; none: found by name alone
+    const char *others[4];   // or all of these
     const char *start;       // in front of everything
     const char *ask;         // asks the model for its turn
     int flags;

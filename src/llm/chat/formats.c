@@ -15,7 +15,7 @@
 // ---- formats that are more than turns
 
 // Llama 2: [INST] ... [/INST] around system and user, the answer behind it.
-enum { LLAMA2_SYS = 16, LLAMA2_BOS = 32, LLAMA2_STRIP = 64 };
+enum { LLAMA2_SYS = CHAT_OWN, LLAMA2_BOS = CHAT_OWN * 2, LLAMA2_STRIP = CHAT_OWN * 4 };
 
 static void llama2(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n, bool ask) {
     (void) ask;
@@ -40,7 +40,7 @@ static void llama2(const struct chat_format *f, struct chat_out *o, const llama_
 }
 
 // Mistral before version 7: the system message is a part of the first user turn; the spaces differ.
-enum { MISTRAL_LEAD = 16, MISTRAL_TRAIL = 32, MISTRAL_TRIM = 64 };
+enum { MISTRAL_LEAD = CHAT_OWN, MISTRAL_TRAIL = CHAT_OWN * 2, MISTRAL_TRIM = CHAT_OWN * 4 };
 
 static void mistral(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n, bool ask) {
     (void) ask;
@@ -48,7 +48,7 @@ static void mistral(const struct chat_format *f, struct chat_out *o, const llama
     bool inside = false;
     for (size_t i = 0; i < n; i++) {
         bool answer = !chat_is(&chat[i], "system") && !chat_is(&chat[i], "user");
-        if (!inside && !answer) {
+        if (!inside) {
             chat_put(o, lead);
             chat_put(o, "[INST]");
             chat_put(o, trail);
@@ -80,24 +80,6 @@ static void monarch(const struct chat_format *f, struct chat_out *o, const llama
     if (ask) chat_put(o, f->ask);
 }
 
-// GigaChat: the first message is the system's or there is none; users are told which functions there are.
-static void gigachat(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n, bool ask) {
-    size_t i = 0;
-    chat_put(o, "<s>");
-    if (n > 0 && chat_is(&chat[0], "system")) {
-        chat_content(o, chat[i++].content, false);
-        chat_put(o, "<|message_sep|>");
-    }
-    for (; i < n; i++) {
-        chat_put(o, chat[i].role);
-        chat_put(o, "<|role_sep|>");
-        chat_content(o, chat[i].content, false);
-        chat_put(o, "<|message_sep|>");
-        if (chat_is(&chat[i], "user")) chat_put(o, "available functions<|role_sep|>[]<|message_sep|>");
-    }
-    if (ask) chat_put(o, f->ask);
-}
-
 // MiniCPM: users are marked, everything else stands as it is.
 static void minicpm(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n, bool ask) {
     (void) f;
@@ -124,6 +106,8 @@ static void with_system(const struct chat_format *f, struct chat_out *o, const l
     { NULL, before, between, after }
 #define TURN(role, before, after)                                                                                           \
     { role, before, NULL, after }
+#define OTHER(before, after)                                                                                                \
+    { "", before, NULL, after }
 
 const struct chat_format chat_formats[] = {
     {.name = "phi4",
@@ -135,28 +119,28 @@ const struct chat_format chat_formats[] = {
      .start = "<|im_start|>",
      .ask = "Assistant:",
      .turns = {TURN("system", "", "\n\n"), TURN("user", "User: ", "<end_of_utterance>\n"),
-               TURN("assistant", "Assistant: ", "<end_of_utterance>\n")}},
-    {.name = "kimi-k2",
-     .needles = {"<|im_middle|>", "<|im_assistant|>"},
-     .ask = "<|im_assistant|>assistant<|im_middle|>",
-     .turns = {TURN("system", "<|im_system|>system<|im_middle|>", "<|im_end|>"),
-               TURN("user", "<|im_user|>user<|im_middle|>", "<|im_end|>"),
-               TURN("assistant", "<|im_assistant|>assistant<|im_middle|>", "<|im_end|>"),
-               TURN("tool", "<|im_system|>tool<|im_middle|>", "<|im_end|>")}},
+               OTHER("Assistant: ", "<end_of_utterance>\n")}},
     {.name = "chatml",
      .needles = {"<|im_start|>"},
      .ask = "<|im_start|>assistant\n",
      .turns = {ANY("<|im_start|>", "\n", "<|im_end|>\n")}},
+    {.name = "kimi-k2",
+     .needles = {"<|im_assistant|>assistant<|im_middle|>"},
+     .ask = "<|im_assistant|>assistant<|im_middle|>",
+     .turns = {TURN("system", "<|im_system|>system<|im_middle|>", "<|im_end|>"),
+               TURN("user", "<|im_user|>user<|im_middle|>", "<|im_end|>"),
+               TURN("assistant", "<|im_assistant|>assistant<|im_middle|>", "<|im_end|>"),
+               TURN("tool", "<|im_system|>tool<|im_middle|>", "<|im_end|>"), OTHER("", "<|im_end|>")}},
     {.name = "mistral-v7-tekken",
      .needles = {"[SYSTEM_PROMPT]", "[INST]", "ministral"},
-     .turns = {TURN("system", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"), TURN("user", "[INST]", "[/INST]"),
-               TURN("assistant", "", "</s>")}},
+     .turns = {TURN("system", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"), TURN("user", "[INST]", "[/INST]"), OTHER("", "</s>")}},
     {.name = "mistral-v7",
      .needles = {"[SYSTEM_PROMPT]", "[INST]"},
      .turns = {TURN("system", "[SYSTEM_PROMPT] ", "[/SYSTEM_PROMPT]"), TURN("user", "[INST] ", "[/INST]"),
-               TURN("assistant", " ", "</s>")}},
+               OTHER(" ", "</s>")}},
     {.name = "mistral-v1",
-     .needles = {" [INST]", "[/INST]", "system_message"},
+     .needles = {"[INST]", "' [INST] ' + system_message"},
+     .others = {" [INST]", "[AVAILABLE_TOOLS]"},
      .flags = MISTRAL_LEAD | MISTRAL_TRAIL,
      .write = mistral},
     {.name = "mistral-v3-tekken", .needles = {"\"[INST]\"", "[AVAILABLE_TOOLS]"}, .write = mistral},
@@ -165,11 +149,11 @@ const struct chat_format chat_formats[] = {
      .flags = MISTRAL_TRAIL | MISTRAL_TRIM,
      .write = mistral},
     {.name = "llama2-sys-strip",
-     .needles = {"[INST]", "<<SYS>>", "content.strip()"},
+     .needles = {"[INST]", "content.strip()"},
      .flags = LLAMA2_SYS | LLAMA2_STRIP,
      .write = llama2},
     {.name = "llama2-sys-bos",
-     .needles = {"[INST]", "<<SYS>>", "bos_token + '[INST]"},
+     .needles = {"[INST]", "bos_token + '[INST]"},
      .flags = LLAMA2_SYS | LLAMA2_BOS,
      .write = llama2},
     {.name = "llama2-sys", .needles = {"[INST]", "<<SYS>>"}, .flags = LLAMA2_SYS, .write = llama2},
@@ -188,18 +172,25 @@ const struct chat_format chat_formats[] = {
      .start = "[gMASK]<sop>",
      .ask = "<|assistant|>\n",
      .turns = {ANY("<|", "|>\n", "")}},
+    {.name = "exaone-moe",
+     .needles = {"<|assistant|>", "<|user|>", "<|tool_declare|>"},
+     .ask = "<|assistant|>\n",
+     .flags = CHAT_TRIM,
+     .turns = {TURN("system", "<|system|>\n", "<|endofturn|>\n"), TURN("user", "<|user|>\n", "<|endofturn|>\n"),
+               TURN("assistant", "<|assistant|>\n", "<|endofturn|>\n"), TURN("tool", "<|tool|>\n", "<|endofturn|>\n")}},
+    {.name = "falcon3",
+     .needles = {"<|assistant|>", "<|user|>", "</s>"},
+     .ask = "<|assistant|>\n",
+     .turns = {ANY("<|", "|>\n", "\n")}},
     {.name = "glmedge",
-     .needles = {"<|{{ item['role'] }}|>", "<|begin_of_image|>"},
+     .needles = {"<|assistant|>", "<|user|>"},
+     .others = {"<|{{ item['role'] }}|>", "<|begin_of_image|>"},
      .ask = "<|assistant|>",
      .turns = {ANY("<|", "|>\n", "")}},
     {.name = "zephyr",
      .needles = {"<|user|>", "<|endoftext|>"},
      .ask = "<|assistant|>\n",
      .turns = {ANY("<|", "|>\n", "<|endoftext|>\n")}},
-    {.name = "falcon3",
-     .needles = {"<|assistant|>", "<|user|>"},
-     .ask = "<|assistant|>\n",
-     .turns = {ANY("<|", "|>\n", "\n")}},
     {.name = "monarch", .needles = {"bos_token + message['role']"}, .ask = "<s>assistant\n", .write = monarch},
     {.name = "gemma4",
      .needles = {"<|turn>", "<turn|>"},
@@ -215,12 +206,12 @@ const struct chat_format chat_formats[] = {
     {.name = "orion",
      .needles = {"'\\n\\nAssistant: ' + eos_token"},
      .flags = CHAT_SYSTEM_IN_USER,
-     .turns = {TURN("user", "Human: ", "\n\nAssistant: </s>"), TURN("assistant", "", "</s>")}},
+     .turns = {TURN("user", "Human: ", "\n\nAssistant: </s>"), OTHER("", "</s>")}},
     {.name = "openchat",
      .needles = {"GPT4 Correct "},
      .ask = "GPT4 Correct Assistant:",
-     .turns = {TURN("system", "", "<|end_of_turn|>"), TURN("user", "GPT4 Correct User: ", "<|end_of_turn|>"),
-               TURN("assistant", "GPT4 Correct Assistant: ", "<|end_of_turn|>")}},
+     .flags = CHAT_ROLE_TITLE,
+     .turns = {TURN("system", "", "<|end_of_turn|>"), ANY("GPT4 Correct ", ": ", "<|end_of_turn|>")}},
     {.name = "vicuna-orca",
      .needles = {"USER: ", "ASSISTANT: ", "SYSTEM: "},
      .ask = "ASSISTANT:",
@@ -262,91 +253,104 @@ const struct chat_format chat_formats[] = {
      .ask = "<" BAR "Assistant" BAR ">",
      .turns = {TURN("system", "", "\n\n"), TURN("user", "<" BAR "User" BAR ">", ""),
                TURN("assistant", "<" BAR "Assistant" BAR ">", "<" BAR "end" LOW "of" LOW "sentence" BAR ">")}},
-    {.name = "exaone-moe",
-     .needles = {"<|system|>", "<|assistant|>", "<|endofturn|>"},
-     .ask = "<|assistant|>\n<think>\n\n</think>\n\n",
-     .turns = {TURN("assistant", "<|assistant|>\n<think>\n\n</think>\n\n", "<|endofturn|>\n"),
-               ANY("<|", "|>\n", "<|endofturn|>\n")}},
     {.name = "exaone4",
      .needles = {"[|system|]", "[|assistant|]", "[|endofturn|]", "[|tool|]"},
      .ask = "[|assistant|]",
      .flags = CHAT_TRIM,
-     .turns = {TURN("user", "[|user|]", "\n"), ANY("[|", "|]", "[|endofturn|]\n")}},
+     .turns = {TURN("system", "[|system|]", "[|endofturn|]\n"), TURN("user", "[|user|]", "\n"),
+               TURN("assistant", "[|assistant|]", "[|endofturn|]\n"), TURN("tool", "[|tool|]", "[|endofturn|]\n")}},
     {.name = "exaone3",
      .needles = {"[|system|]", "[|assistant|]", "[|endofturn|]"},
      .ask = "[|assistant|]",
      .flags = CHAT_TRIM,
-     .turns = {TURN("user", "[|user|]", "\n"), ANY("[|", "|]", "[|endofturn|]\n")}},
+     .turns = {TURN("system", "[|system|]", "[|endofturn|]\n"), TURN("user", "[|user|]", "\n"),
+               TURN("assistant", "[|assistant|]", "[|endofturn|]\n")}},
     {.name = "rwkv-world",
      .needles = {"rwkv-world"},
      .ask = "Assistant:",
-     .flags = CHAT_TRIM,
+     .flags = CHAT_TRIM | CHAT_ASK_USER,
      .turns = {TURN("system", "System: ", "\n\n"), TURN("user", "User: ", "\n\n"),
                TURN("assistant", "Assistant: ", "\n\n")}},
-    {.name = "granite",
-     .needles = {"<|start_of_role|>"},
+    {.name = "granite-4.0",
+     .needles = {"<|start_of_role|>", "<tool_call>"},
+     .others = {"<|start_of_role|>", "<tools>"},
      .ask = "<|start_of_role|>assistant<|end_of_role|>",
      .turns = {TURN("assistant_tool_call", "<|start_of_role|>assistant<|end_of_role|><|tool_call|>", "<|end_of_text|>\n"),
                ANY("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>\n")}},
+    {.name = "granite",
+     .needles = {"<|start_of_role|>"},
+     .ask = "<|start_of_role|>assistant<|end_of_role|>",
+     .turns = {TURN("assistant_tool_call", "<|start_of_role|>assistant_tool_call<|end_of_role|><|tool_call|>",
+                    "<|end_of_text|>\n"),
+               ANY("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>\n")}},
     {.name = "gigachat",
      .needles = {"message['role'] + additional_special_tokens[0] + message['content'] + additional_special_tokens[1]"},
+     .start = "<s>",
      .ask = "assistant<|role_sep|>",
-     .write = gigachat},
+     .flags = CHAT_SYSTEM_FIRST,
+     .turns = {TURN("system", "", "<|message_sep|>"),
+               TURN("user", "user<|role_sep|>", "<|message_sep|>available functions<|role_sep|>[]<|message_sep|>"),
+               TURN("assistant", "assistant<|role_sep|>", "<|message_sep|>")}},
     {.name = "megrez",
      .needles = {"<|role_start|>"},
      .ask = "<|role_start|>assistant<|role_end|>",
      .turns = {ANY("<|role_start|>", "<|role_end|>", "<|turn_end|>")}},
     {.name = "yandex",
      .needles = {ASSISTANT_RU},
-     .start = "<s>",
      .ask = ASSISTANT_RU "[SEP]",
-     .turns = {TURN("user", USER_RU, "\n\n"), TURN("assistant", ASSISTANT_RU " ", "\n\n"), TURN("system", "", "\n\n")}},
+     .turns = {TURN("user", USER_RU, "\n\n"), TURN("assistant", ASSISTANT_RU " ", "\n\n")}},
     {.name = "bailing-think",
-     .needles = {"<role>ASSISTANT</role>", "'HUMAN'", "<think>"},
+     .needles = {"<role>ASSISTANT</role>", "\"HUMAN\"", "<think>"},
      .ask = "<role>ASSISTANT</role><think>",
-     .turns = {TURN("system", "<role>SYSTEM</role>", ""), TURN("user", "<role>HUMAN</role>", ""),
-               TURN("assistant", "<role>ASSISTANT</role>", "")}},
+     .flags = CHAT_ROLE_UPPER,
+     .turns = {TURN("user", "<role>HUMAN</role>", ""), ANY("<role>", "</role>", "")}},
     {.name = "bailing",
      .needles = {"<role>ASSISTANT</role>", "'HUMAN'"},
      .ask = "<role>ASSISTANT</role>",
-     .turns = {TURN("system", "<role>SYSTEM</role>", ""), TURN("user", "<role>HUMAN</role>", ""),
-               TURN("assistant", "<role>ASSISTANT</role>", "")}},
+     .flags = CHAT_ROLE_UPPER,
+     .turns = {TURN("user", "<role>HUMAN</role>", ""), ANY("<role>", "</role>", "")}},
     {.name = "bailing2",
-     .needles = {"<role>ASSISTANT</role>", "<role>HUMAN</role>"},
+     .needles = {"<role>ASSISTANT</role>", "<role>HUMAN</role>", "<|role_end|>"},
      .ask = "<role>ASSISTANT</role>",
      .write = with_system,
      .start = "<role>SYSTEM</role>detailed thinking off<|role_end|>",
-     .turns = {TURN("system", "<role>SYSTEM</role>", "<|role_end|>"), TURN("user", "<role>HUMAN</role>", "<|role_end|>"),
-               TURN("assistant", "<role>ASSISTANT</role>", "<|role_end|>")}},
+     .flags = CHAT_ROLE_UPPER,
+     .turns = {TURN("user", "<role>HUMAN</role>", "<|role_end|>"), ANY("<role>", "</role>", "<|role_end|>")}},
     {.name = "dots1",
      .needles = {"<|endofuserprompt|>"},
      .ask = "<|response|>",
      .turns = {TURN("system", "<|system|>", "<|endofsystem|>"), TURN("user", "<|userprompt|>", "<|endofuserprompt|>"),
                TURN("assistant", "<|response|>", "<|endofresponse|>")}},
     {.name = "hunyuan-moe",
-     .needles = {"<|startoftext|>", "<|extra_4|>"},
-     .turns = {TURN("system", "<|startoftext|>", "<|extra_4|>"), TURN("user", "<|startoftext|>", "<|extra_0|>"),
+     .needles = {"<|extra_0|>", "<|extra_4|>"},
+     .turns = {TURN("system", "<|startoftext|>", "<|extra_4|>"), OTHER("<|startoftext|>", "<|extra_0|>"),
                TURN("assistant", "", "<|eos|>")}},
     {.name = "gpt-oss",
      .needles = {"<|start|>", "<|channel|>"},
      .ask = "<|start|>assistant",
-     .turns = {TURN("assistant", "<|start|>assistant<|channel|>final<|message|>", "<|end|>"),
+     .turns = {TURN("assistant", "<|start|>assistant<|message|>", "<|return|>"),
                ANY("<|start|>", "<|message|>", "<|end|>")}},
+    {.name = "hunyuan-vl",
+     .needles = {"<" BAR "hy_Assistant" BAR ">", "<" BAR "hy_begin" LOW "of" LOW "sentence" BAR ">"},
+     .start = "<" BAR "hy_begin" LOW "of" LOW "sentence" BAR ">",
+     .flags = CHAT_SYSTEM_FIRST,
+     .turns = {TURN("system", "", "<" BAR "hy_place" LOW "holder" LOW "no" LOW "3" BAR ">"),
+               TURN("user", "", "<" BAR "hy_User" BAR ">"), TURN("assistant", "", "<" BAR "hy_Assistant" BAR ">")}},
     {.name = "hunyuan-dense",
      .needles = {"<" BAR "hy_Assistant" BAR ">", "<" BAR "hy_place" LOW "holder" LOW "no" LOW "3" BAR ">"},
-     .ask = "<" BAR "hy_Assistant" BAR ">",
+     .flags = CHAT_SYSTEM_FIRST,
      .turns = {TURN("system", "", "<" BAR "hy_place" LOW "holder" LOW "no" LOW "3" BAR ">"),
-               TURN("user", "<" BAR "hy_User" BAR ">", ""),
+               TURN("user", "<" BAR "hy_User" BAR ">", "<" BAR "hy_Assistant" BAR ">"),
                TURN("assistant", "<" BAR "hy_Assistant" BAR ">", "<" BAR "hy_place" LOW "holder" LOW "no" LOW "2" BAR ">")}},
     {.name = "seed_oss",
      .needles = {"<seed:bos>"},
      .ask = "<seed:bos>assistant\n",
-     .flags = CHAT_TRIM,
+     .flags = CHAT_TRIM_ANSWER,
      .turns = {ANY("<seed:bos>", "\n", "<seed:eos>")}},
     {.name = "grok-2",
      .needles = {"'Assistant: '  + message['content'] + '<|separator|>"},
      .ask = "Assistant:",
-     .flags = CHAT_TRIM,
+     .flags = CHAT_TRIM_REST,
      .turns = {TURN("system", "System: ", "<|separator|>\n\n"), TURN("user", "Human: ", "<|separator|>\n\n"),
                TURN("assistant", "Assistant: ", "<|separator|>\n\n")}},
     {.name = "pangu-embedded",
@@ -357,6 +361,7 @@ const struct chat_format chat_formats[] = {
      .turns = {TURN("system", SYSTEM_PANGU, "[unused10]"), TURN("user", USER_PANGU, "[unused10]"),
                TURN("assistant", HELPER_PANGU, "[unused10]"), TURN("tool", TOOL_PANGU, "[unused10]"),
                TURN("function", METHOD_PANGU, "[unused10]")}},
+    {.name = "deepseek-ocr", .turns = {OTHER("", "")}},
     {.name = "solar-open",
      .needles = {"<|begin|>", "<|content|>", "<|end|>"},
      .ask = "<|begin|>assistant",
