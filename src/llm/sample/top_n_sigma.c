@@ -1,4 +1,5 @@
-// Candidates whose logit is within n standard deviations of the greatest. n <= 0: all. Tang et al. 2024.
+// Candidates whose logit is within n standard deviations of the greatest, the best first; the others stay behind them with -inf.
+// n <= 0: nothing changes. Tang et al. 2024.
 #include "sample/sample.h"
 #include <math.h>
 
@@ -31,7 +32,18 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
         float x = c->data[i].logit;
         if (x > -INFINITY && x < INFINITY) squares += (x - mean) * (x - mean);
     }
-    cand_filter_logit(c, (float) (max - s->n * sqrt(squares / (double) n)), 1);
+    const float least = (float) (max - s->n * sqrt(squares / (double) n));
+    size_t n_kept = 0;
+    for (size_t i = 0; i < c->size; i++) {
+        if (c->data[i].logit >= least) {
+            n_kept++;
+        } else {
+            c->data[i].logit = -INFINITY;
+        }
+    }
+    cand_sort_front(c, n_kept);
+    c->sorted = true;
+    cand_softmax(c);
 }
 
 struct llama_sampler *llama_sampler_init_top_n_sigma(float n) {

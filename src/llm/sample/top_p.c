@@ -19,7 +19,7 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
     // sorted in growing steps: the nucleus is rarely more than a few dozen candidates
     size_t n = 0, sorted = 0;
     double sum = 0;
-    for (size_t step = 64; n < c->size && (sum < s->p || n < s->min_keep); n++) {
+    for (size_t step = 64; n < c->size && (n == 0 || sum < s->p || n < s->min_keep); n++) {
         if (n == sorted) {
             sorted = step < c->size ? step : c->size;
             cand_sort_front(c, sorted);

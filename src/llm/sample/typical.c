@@ -33,7 +33,7 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
     c->sorted = false;
     size_t n = 0, sorted = 0;
     double sum = 0;
-    for (size_t step = 64; n < c->size && (sum <= s->p || n < s->min_keep); n++) {
+    for (size_t step = 64; n < c->size && (n == 0 || sum <= s->p || n < s->min_keep); n++) {
         if (n == sorted) {
             sorted = step < c->size ? step : c->size;
             cand_sort_front(c, sorted);
@@ -43,8 +43,10 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
     }
     cand_keep(c, n);
     c->sorted = false;
-    for (size_t i = 0; i < c->size; i++) c->data[i].logit = c->data[i].p;
-    cand_softmax(c);
+    for (size_t i = 0; i < c->size; i++) {  // p as it was among all
+        c->data[i].logit = c->data[i].p;
+        c->data[i].p = (float) (p_best * exp((double) c->data[i].logit - best));
+    }
 }
 
 struct llama_sampler *llama_sampler_init_typical(float p, size_t min_keep) {

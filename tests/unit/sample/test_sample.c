@@ -103,6 +103,7 @@ static void test_top_p_min_p_typical(void **state) {
     fill(&l, logits, 4);
     apply(llama_sampler_init_top_p(0.0f, 0), &l);
     assert_int_equal(l.c.size, 1);
+    assert_int_equal(l.d[0].id, 1);  // the most likely, wherever it stood
     fill(&l, logits, 4);
     apply(llama_sampler_init_top_p(0.1f, 3), &l);
     assert_int_equal(l.c.size, 3);
@@ -125,9 +126,13 @@ static void test_top_p_min_p_typical(void **state) {
     assert_int_equal(l.c.size, 2);
     assert_int_equal(l.d[0].id, 3);
     assert_true(l.d[0].logit == logits[3]);
-    fill(&l, logits, 4);
-    apply(llama_sampler_init_typical(0.0f, 1), &l);
-    assert_int_equal(l.c.size, 1);
+    assert_true(fabsf(l.d[0].p - 0.25f) < 1e-6f);  // p stays what it was among all
+    for (float p = 0.0f; p > -2.0f; p -= 1.0f) {
+        fill(&l, logits, 4);
+        apply(llama_sampler_init_typical(p, 0), &l);
+        assert_int_equal(l.c.size, 1);
+        assert_int_equal(l.d[0].id, 3);
+    }
 }
 
 static void test_temperature(void **state) {
@@ -168,7 +173,9 @@ static void test_xtc_and_sigma(void **state) {
     assert_int_equal(l.c.size, 4);
     fill(&l, (float[]){10, 0, 0, 0, -INFINITY, 9}, 6);
     apply(llama_sampler_init_top_n_sigma(1.0f), &l);
-    assert_int_equal(l.c.size, 2);
+    assert_int_equal(l.c.size, 6);  // what is outside stays, without a chance
+    assert_true(l.d[0].id == 0 && l.d[1].id == 5 && l.d[1].logit == 9);
+    for (int i = 2; i < 6; i++) assert_true(l.d[i].logit == -INFINITY && l.d[i].p == 0);
     fill(&l, rising, N);
     apply(llama_sampler_init_top_n_sigma(-1.0f), &l);
     assert_int_equal(l.c.size, N);
