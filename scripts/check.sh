@@ -72,6 +72,15 @@ step_numpy() {
     "$python" tests/golden/numpy_ref.py "$root/build/lib"
 }
 
+# What users do with a model, for a dozen architectures; --full: for all of them.
+step_uses() {
+    no_shared && return 77
+    venv golden numpy gguf
+    local lib=$root/build/lib out=$root/build/check/uses
+    cc -std=c11 -O2 -w -Iinclude tests/golden/uses.c -o "$out" -L"$lib" -Wl,-rpath,"$lib" -lllama -lggml -lm || return 1
+    "$python" tests/golden/uses.py build "$shared" $([ $full = 1 ] || echo --fast)
+}
+
 # An embedding model from its safetensors to its embeddings.
 step_minilm() {
     no_shared && return 77
@@ -159,7 +168,7 @@ step_fuzz() { bash scripts/fuzz.sh; }
 step_qemu() { bash scripts/qemu.sh; }
 
 full_steps="levels golden_sim tsan valgrind fuzz qemu"
-for s in install build models units ops golden numpy docs cli plan bindings minilm package asan format tidy cppcheck; do run_step $s; done
+for s in install build models units ops golden numpy uses docs cli plan bindings minilm package asan format tidy cppcheck; do run_step $s; done
 if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]

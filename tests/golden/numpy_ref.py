@@ -391,7 +391,8 @@ def pool_rows(x, pool):
     return {MEAN: x.mean(0), CLS: x[0], LAST: x[-1]}.get(pool, x)
 
 
-def run(lib, name, tmp):
+def write_case(name, path):
+    """Writes the model; gives two texts, what they should give, and the kind of pooling."""
     arch, fn, keys, opts, *rest = CASES[name]
     pool = rest[0] if rest else None
     m = (Tiny if rest else numpy_hybrid.Hybrid)(arch, 7, **keys)
@@ -400,9 +401,13 @@ def run(lib, name, tmp):
     want = [fn(m, np.array(t), pool, opts) for t in texts]
     if pool not in (None, NONE, RANK):
         want = [pool_rows(w, pool) for w in want]
-    want = [np.atleast_2d(w) for w in want]
-    path = os.path.join(tmp, "m.gguf")
     m.write(path)
+    return texts, [np.atleast_2d(w) for w in want], pool
+
+
+def run(lib, name, tmp):
+    path = os.path.join(tmp, "m.gguf")
+    texts, want, pool = write_case(name, path)
     encoder = pool is not None
     width = want[0].shape[-1]
     worst = 0.0
@@ -425,9 +430,18 @@ def run(lib, name, tmp):
     return worst
 
 
-def main():
+def load_cases():
+    """The other files' cases; they import this one."""
+    global numpy_hybrid
+    import numpy_gemma
+    import numpy_hybrid
+    import numpy_sparse
+
     for module in (numpy_hybrid, numpy_gemma, numpy_sparse):
         CASES.update(module.CASES)
+
+
+def main():
     lib = open_library(sys.argv[1])
     names = sys.argv[2:] or list(CASES)
     failed = 0
@@ -445,9 +459,6 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.modules["numpy_ref"] = sys.modules["__main__"]  # which these import from
-    import numpy_gemma
-    import numpy_hybrid
-    import numpy_sparse
-
+    sys.modules["numpy_ref"] = sys.modules["__main__"]  # which the others import from
+    load_cases()
     main()
