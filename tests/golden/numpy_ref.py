@@ -397,7 +397,8 @@ def write_case(name, path):
     pool = rest[0] if rest else None
     m = (Tiny if rest else numpy_hybrid.Hybrid)(arch, 7, **keys)
     n = opts.get("tokens", T)
-    texts = [[(7 + 37 * i) % V for i in range(n)], [(5 + 11 * i) % V for i in range(n - 7)]]
+    v = opts.get("vocab", V)
+    texts = [[(7 + 37 * i * (v // V)) % v for i in range(n)], [(5 + 11 * i) % v for i in range(n - 7)]]
     want = [fn(m, np.array(t), pool, opts) for t in texts]
     if pool not in (None, NONE, RANK):
         want = [pool_rows(w, pool) for w in want]
@@ -436,8 +437,9 @@ def load_cases():
     import numpy_gemma
     import numpy_hybrid
     import numpy_sparse
+    import numpy_variants
 
-    for module in (numpy_hybrid, numpy_gemma, numpy_sparse):
+    for module in (numpy_hybrid, numpy_gemma, numpy_sparse, numpy_variants):
         CASES.update(module.CASES)
 
 

@@ -1,4 +1,6 @@
 // mistral3: Ministral 3 and Mistral Small; llama with YaRN keys and a temperature that grows with the position.
+#include <math.h>
+
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
@@ -32,6 +34,8 @@ static const struct arch_tensor tensors[] = {
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     if (hp->f_temp_scale != 0)
         TRY(arch_require(hp->rope_orig_ctx > 0, b, "a temperature needs rope.scaling.original_context_length"));
+    if (hp->rope_scaling == LLAMA_ROPE_SCALING_TYPE_YARN && hp->rope_f > 1)
+        hp->rope_mag_div = 1.0f + 0.1f * hp->rope_yarn_log_mul * logf(hp->rope_f);
     return arch_require(hp->n_rot[0] == hp->n_embd_head_k[0], b, "its rotary dimensions must be the whole head");
 }
 
