@@ -4,7 +4,7 @@ Options (o) are the sheet's words: a value, or a function of the layer's number 
 """
 import numpy as np
 
-from numpy_ref import E, F, H, L, V, gelu, sigmoid, silu, softmax
+from numpy_ref import E, F, H, L, RANK, V, gelu, sigmoid, silu, softmax
 
 EPS = 1e-5
 ACT = {"silu": silu, "gelu": gelu, "relu": lambda x: np.maximum(x, 0), "relu2": lambda x: np.maximum(x, 0) ** 2}
@@ -17,13 +17,13 @@ def at(o, name, i, default=None):
 
 
 def norm(m, x, kind, name, eps=EPS):
-    """kind: rms or ln, with +b for a bias, with - for no weight; a name as (name, "bare") has no suffix in the file."""
+    """kind: rms or ln, with +b for a bias, with - for no weight; a name that ends in ! has no suffix in the file."""
     if kind.startswith("ln"):
         x = x - x.mean(-1, keepdims=True)
     y = x / np.sqrt((x * x).mean(-1, keepdims=True) + eps)
     if "-" in kind:
         return y
-    y = y * m.get(name[0] if isinstance(name, tuple) else name + ".weight", (x.shape[-1],), "norm")
+    y = y * m.get(name[:-1] if name.endswith("!") else name + ".weight", (x.shape[-1],), "norm")
     return y + m.get(name + ".bias", (x.shape[-1],), "bias") if "+b" in kind else y
 
 
@@ -187,7 +187,7 @@ def experts(m, x, p, i, o, router_x=None):
     logits = m.lin(x if router_x is None else router_x, p + "ffn_gate_inp", n, e.get("biases", False))
     gating = e.get("gating", "softmax")
     prob = {"softmax": softmax, "sigmoid": sigmoid, "late": lambda a: a}[gating](logits)
-    score = prob + m.get(p + "exp_probs_b.bias", (n,), "bias") if e.get("bias") else prob
+    score = prob + m.get(p + (e["bias"] if isinstance(e["bias"], str) else "exp_probs_b.bias"), (n,), "bias") if e.get("bias") else prob
     if e.get("groups"):
         g, keep = e["groups"]
         best = np.sort(score.reshape(-1, g, n // g), -1)[..., -2:].sum(-1)
@@ -210,22 +210,23 @@ def experts(m, x, p, i, o, router_x=None):
         w = softmax(prob[t, ids]) if gating == "late" else prob[t, ids]
         w = (w / w.sum() if e.get("norm") else w) * e.get("wscale", 1.0)
         for wi, j in zip(w, ids):
-            u = up[j] @ x[t] + b["up"][j]
+            h = wi * x[t] if e.get("scale_input") else x[t]
+            u = up[j] @ h + b["up"][j]
             if gate is None:
                 z = act(u)
             elif e.get("oai"):
-                g = np.minimum(gate[j] @ x[t] + b["gate"][j], 7)
+                g = np.minimum(gate[j] @ h + b["gate"][j], 7)
                 z = g * sigmoid(1.702 * g) * (np.clip(u, -7, 7) + 1)
             else:
-                z = act(gate[j] @ x[t] + b["gate"][j]) * u
-            y[t] += wi * (down[j] @ z + b["down"][j])
+                z = act(gate[j] @ h + b["gate"][j]) * u
+            y[t] += (1 if e.get("scale_input") else wi) * (down[j] @ z + b["down"][j])
     return y
 
 
-def feed_forward(m, x, p, i, o):
+def feed_forward(m, x, p, i, o, router_x=None):
     if not o.get("moe") or not at(o["moe"], "layers", i, True):
         return network(m, x, p, i, o)
-    y = experts(m, x, p, i, o)
+    y = experts(m, x, p, i, o, router_x)
     if o["moe"].get("shared"):
         z = network(m, x, p, i, o, "_shexp", o["moe"]["shared"])
         if o["moe"].get("shared_gate"):
@@ -238,19 +239,19 @@ def feed_forward(m, x, p, i, o):
 def layer(m, x, i, o):
     p, kind, eps, rs = f"blk.{i}.", o.get("norm", "rms"), o.get("eps", EPS), o.get("residual", 1.0)
     n = lambda a, name: norm(m, a, kind, p + name, eps)
+    given = x if o.get("router") == "input" else None
     mix = lambda a: (o.get("mixer") or (latent if "kd" in o else attention))(m, a, p, i, o)
-    ff = lambda a: feed_forward(m, a, p, i, o)
-    form = o.get("form", "pre")
+    ff = lambda a: o["network"](m, a, p, i, o) if "network" in o else feed_forward(m, a, p, i, o, given)
+    form, after, last = o.get("form", "pre"), o.get("post_attn", "post_attention_norm"), o.get("post_ffn", "post_ffw_norm")
     if form == "pre":
-        x = x + rs * mix(n(x, "attn_norm"))
+        x = x + rs * o.get("attn_scale", 1.0) * mix(n(x, "attn_norm"))
         return x + rs * ff(n(x, o.get("ffn_norm", "ffn_norm")))
-    if form.startswith("sandwich"):
-        bare = lambda a, name: norm(m, a, kind, (p + name, "bare"), eps) if form == "sandwich bare" else n(a, name)
-        x = x + bare(mix(n(x, "attn_norm")), "post_attention_norm")
-        return x + bare(ff(n(x, "ffn_norm")), "post_ffw_norm")
+    if form == "sandwich":
+        x = x + n(mix(n(x, "attn_norm")), after)
+        return x + n(ff(n(x, "ffn_norm")), last)
     if form == "post":
-        x = x + n(mix(x), "post_attention_norm")
-        return x + n(ff(x), "post_ffw_norm")
+        x = x + n(mix(x), after)
+        return x + n(ff(x), last)
     h = n(x, "attn_norm")  # parallel; the two branches may have a norm each
     return x + mix(n(x, o["attn_norm"]) if "attn_norm" in o else h) + ff(n(x, o["ffn_norm"]) if "ffn_norm" in o else h)
 
@@ -263,8 +264,10 @@ def transformer(m, tok, pool, o):
     if o.get("embd_norm"):
         x = norm(m, x, kind, "token_embd_norm")
     for i in range(o.get("layers", L)):
-        x = layer(m, x, i, o)
+        x = o.get("layer", layer)(m, x, i, o)
     x = norm(m, x, kind, "output_norm", o.get("eps", EPS))
+    if pool == RANK:
+        return softmax(m.lin(x[-1], "cls.output", o["labels"]))
     if pool is not None:
         return x
     y = m.lin(x * o.get("head_scale", 1.0), "token_embd" if o.get("tied") else "output", v, o.get("out_bias", False)) * o.get("logit_scale", 1.0)

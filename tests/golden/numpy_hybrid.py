@@ -86,6 +86,8 @@ def mamba2(m, h, p, o):
         s = np.exp(dt[t] * a)[:, None, None] * s + dt[t][:, None, None] * x[t][:, :, None] * b[t][group][:, None]
         out.append(np.einsum("hdn,hn->hd", s, c[t][group]) + d[:, None] * x[t])
     y = (np.array(out).reshape(-1, n_in) * silu(z)).reshape(-1, g, n_in // g)
+    if o.get("norms") == "none":
+        return m.lin(y.reshape(-1, n_in), p + "ssm_out", E)
     y = (y / np.sqrt((y * y).mean(-1, keepdims=True) + EPS) * m.get(p + "ssm_norm.weight", (g, n_in // g), "norm")).reshape(-1, n_in)
     return m.lin(y, p + "ssm_out", E)
 
@@ -95,7 +97,8 @@ def mamba1(m, h, p, o):
     x, z = np.split(m.lin(h, p + "ssm_in", 2 * n_in), 2, -1)
     x = silu(conv(m, p + "ssm_conv1d", x, 4, True))
     dt, b, c = np.split(m.lin(x, p + "ssm_x", r + 2 * n), [r, r + n], -1)
-    dt, b, c = (m.rms(y, p + f"ssm_{k}_norm.weight") for y, k in ((dt, "dt"), (b, "b"), (c, "c")))
+    if o.get("norms") != "none":
+        dt, b, c = (m.rms(y, None if o.get("norms") == "plain" else p + f"ssm_{k}_norm.weight") for y, k in ((dt, "dt"), (b, "b"), (c, "c")))
     dt = softplus(m.lin(dt, p + "ssm_dt", n_in, True))
     a, d = negative(m, p + "ssm_a", (n_in, n)), m.get(p + "ssm_d", (n_in,), "norm")
     s, out = np.zeros((n_in, n)), []

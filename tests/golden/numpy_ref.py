@@ -69,22 +69,27 @@ class Runner:
         if not self.ctx:
             raise RuntimeError("the context can't be made")
 
-    def feed(self, rows, width, pooled=False, wanted=None):
-        """rows: (token, position, sequence); results of all of them, of those wanted, or of the sequences."""
-        b = self.lib.llama_batch_init(len(rows), 0, 1)
-        b.n_tokens = len(rows)
-        for i, (tok, pos, seq) in enumerate(rows):
-            b.token[i], b.pos[i], b.n_seq_id[i], b.logits[i] = tok, pos, 1, wanted is None or i in wanted
-            b.seq_id[i][0] = seq
-        r = (self.lib.llama_encode if self.encoder else self.lib.llama_decode)(self.ctx, b)
-        self.lib.llama_batch_free(b)
-        if r:
-            raise RuntimeError(f"the batch gives {r}")
+    def feed(self, rows, width, pooled=False, wanted=None, before=None):
+        """rows: (token, position, sequence); results of all of them, of those wanted, or of the sequences. before: rows for an encoder."""
+        if before:
+            self.call(self.lib.llama_encode, before, range(len(before)))
+        self.call(self.lib.llama_encode if self.encoder else self.lib.llama_decode, rows, range(len(rows)) if wanted is None else wanted)
         if pooled:
             get, ids = self.lib.llama_get_embeddings_seq, sorted({s for _, _, s in rows})
         else:
             get, ids = self.lib.llama_get_embeddings_ith if self.encoder else self.lib.llama_get_logits_ith, wanted or range(len(rows))
         return np.array([np.ctypeslib.as_array(get(self.ctx, i), (width,)).copy() for i in ids])
+
+    def call(self, fn, rows, wanted):
+        b = self.lib.llama_batch_init(len(rows), 0, 1)
+        b.n_tokens = len(rows)
+        for i, (tok, pos, seq) in enumerate(rows):
+            b.token[i], b.pos[i], b.n_seq_id[i], b.logits[i] = tok, pos, 1, i in wanted
+            b.seq_id[i][0] = seq
+        r = fn(self.ctx, b)
+        self.lib.llama_batch_free(b)
+        if r:
+            raise RuntimeError(f"the batch gives {r}")
 
     def close(self):
         self.lib.llama_free(self.ctx)
@@ -127,7 +132,9 @@ class Tiny:
                 "attention.layer_norm_epsilon": 1e-5, "vocab_size": V}
         for k, v in {**base, **self.keys}.items():
             k = k if k.startswith("tokenizer.") else f"{self.arch}.{k}"
-            if isinstance(v, list):
+            if isinstance(v, list) and isinstance(v[0], str):
+                g.add_array(k, v)
+            elif isinstance(v, list):
                 big = gguf.GGUFValueType.INT64 if max(v) > 2**31 - 1 else gguf.GGUFValueType.INT32
                 g.add_key_value(k, v, gguf.GGUFValueType.ARRAY, big)
             elif isinstance(v, bool):
@@ -401,7 +408,7 @@ def write_case(name, path):
     texts = [[(7 + 37 * i * (v // V)) % v for i in range(n)], [(5 + 11 * i) % v for i in range(n - 7)]]
     want = [fn(m, np.array(t), pool, opts) for t in texts]
     if pool not in (None, NONE, RANK):
-        want = [pool_rows(w, pool) for w in want]
+        want = [opts.get("pooled", lambda _, x: x)(m, pool_rows(w, pool)) for w in want]
     m.write(path)
     return texts, [np.atleast_2d(w) for w in want], pool
 
@@ -416,8 +423,10 @@ def run(lib, name, tmp):
 
     def with_runner(feeds, wanted=None):
         r = Runner(lib, path, pool if encoder else NONE, encoder)
+        r.encoder &= not CASES[name][3].get("decodes")  # llama_encode looks both ways
         try:
-            return np.concatenate([r.feed(f, width, bool(pool), wanted) for f in feeds])
+            texts = [row for f in feeds for row in f] if CASES[name][3].get("cross") else None
+            return np.concatenate([r.feed(f, width, bool(pool), wanted, None if i else texts) for i, f in enumerate(feeds)])
         finally:
             r.close()
 
@@ -434,12 +443,13 @@ def run(lib, name, tmp):
 def load_cases():
     """The other files' cases; they import this one."""
     global numpy_hybrid
+    import numpy_families
     import numpy_gemma
     import numpy_hybrid
     import numpy_sparse
     import numpy_variants
 
-    for module in (numpy_hybrid, numpy_gemma, numpy_sparse, numpy_variants):
+    for module in (numpy_hybrid, numpy_gemma, numpy_sparse, numpy_variants, numpy_families):
         CASES.update(module.CASES)
 
 

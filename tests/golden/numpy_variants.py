@@ -89,7 +89,7 @@ CASES = {
     "refact-gqa": case("refact", K=2, tied=True, alibi=8),
     "ernie4_5-gqa": case("ernie4_5", K=2, D=24, tied=True, rope=NORM),
     "plamo3": case("plamo3", {"attention.sliding_window": 8, "attention.sliding_window_pattern": 2, "rope.freq_base_swa": 500.0, "rope.scaling.factor": 4.0, "rope.dimension_count": 16},
-                   K=2, D=32, Dv=24, fused=True, qk_norm="rms", form="sandwich bare", ffn="fused silu", window=lambda i: 8 if i % 2 == 0 else 0,
+                   K=2, D=32, Dv=24, fused=True, qk_norm="rms", form="sandwich", post_attn="post_attention_norm!", post_ffn="post_ffw_norm!", ffn="fused silu", window=lambda i: 8 if i % 2 == 0 else 0,
                    rope=lambda i: rope("neox", n=16, base=500.0) if i % 2 == 0 else rope("neox", n=16, f=4.0)),
     # ---- qwen
     "qwen2-biases": case("qwen2", K=2, qkv_bias=True, out_bias=True, rope=NEOX),
