@@ -1,4 +1,5 @@
 // deepseek2: DeepSeek-V2, V3 and R1: latent attention, a few dense layers, then many small experts with shared ones (arXiv 2405.04434).
+// mistral4: the same but for what YaRN's multiplier does.
 #include "arch/arch.h"
 
 #include <math.h>
@@ -46,7 +47,8 @@ static const struct arch_tensor tensors[] = {
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
-static enum err setup(struct hparams *hp, const struct model_build *b) {
+// Both forms of latent attention; mag_div: what the rotation's magnitude is divided by under YaRN.
+static enum err setup(struct hparams *hp, const struct model_build *b, float mag_div) {
     const bool lite = hp->n_block == 26 || hp->n_block == 27 || (hp->n_block == 48 && hp->n_vocab == 128256);
     const bool flash = (hp->n_block == 47 || hp->n_block == 48) && hp->n_vocab == 154880;
     if (lite) hp->n_lora_q = 0;
@@ -56,30 +58,32 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(kd > hp->n_rot[0], b, "a head of the keys must be larger than its rotary part"));
     TRY(arch_require(!hp->n_head_k_mla || hp->n_head_kv[0] == 1, b,
                      "the absorbed form of latent attention has one key head"));
-    // yarn stretches the score scale by the square of its magnitude, by the same formula where the scaling isn't yarn
-    const float q = 10.0f * hp->rope_yarn_log_mul, lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f,
-                a = hp->rope_attn_factor;
-    const bool yarn = hp->rope_scaling == LLAMA_ROPE_SCALING_TYPE_YARN;
-    if (yarn && q != 0) hp->rope_mag_div = 1.0f + lf;
-    const float m = yarn ? (q != 0 ? a : a * (1.0f + lf)) : a * (1.0f + lf);
-    const float mu = m * (1.0f + q * lf);
-    hp->f_attn_scale = mu * mu / sqrtf((float) kd);
+    arch_mla_yarn(hp, mag_div, kd);
     return ERR_OK;
 }
 
+static float log_factor(const struct hparams *hp) { return hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f; }
+
+// Its magnitude is left out of the rotation when there is a multiplier.
+static enum err setup_deepseek2(struct hparams *hp, const struct model_build *b) {
+    return setup(hp, b, hp->rope_yarn_log_mul != 0 ? 1.0f + log_factor(hp) : 1.0f);
+}
+
+static enum err setup_mistral4(struct hparams *hp, const struct model_build *b) {
+    return setup(hp, b, 1.0f + 10.0f * hp->rope_yarn_log_mul * log_factor(hp));
+}
+
+static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    struct mla_opts o = {.scale = g->hp->f_attn_scale};
+    if (g->hp->f_temp_scale != 0) o.temp = in_temperature(g, g->hp->f_temp_scale, g->hp->f_temp_length, 0);
+    return blk_mla(g, l, x, il, &o);
+}
+
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    const struct hparams *hp = g->hp;
-    struct mla_opts o = {.scale = hp->f_attn_scale};
-    if (hp->f_temp_scale != 0) o.temp = in_temperature(g, hp->f_temp_scale, hp->f_temp_length, 0);
-    struct ggml_tensor *cur = blk_mla(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &o);
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    if (!l->ffn_gate_inp.w) return ggml_add(g->ctx, blk_ffn_layer(g, l, cur, ACT_SILU), x);
-    struct ggml_tensor *y =
-        blk_moe(g, l, cur, il, &(struct moe_opts){.norm = hp->expert_weights_norm, .wscale = hp->expert_weights_scale});
-    y = ggml_add(g->ctx, y, blk_shared_expert(g, l, cur, &(struct act_opts){.act = ACT_SILU}));
-    return ggml_add(g->ctx, y, x);
+    return blk_pre_norm(
+        g, l, x, il,
+        &(struct form_opts){.mixer = mixer,
+                            .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
 }
 
 const struct arch arch_deepseek2 = {
@@ -87,7 +91,19 @@ const struct arch arch_deepseek2 = {
     .rope = LLAMA_ROPE_TYPE_NORM,
     .keys = keys,
     .tensors = tensors,
-    .setup = setup,
+    .setup = setup_deepseek2,
+    .cache_k = "(kd>0)*(r+R)+(kd==0)*H*D",
+    .cache_v = "(kd==0)*H*Dv",
+    .nodes = 128,
+    .layer = layer,
+};
+
+const struct arch arch_mistral4 = {
+    .name = "mistral4",
+    .rope = LLAMA_ROPE_TYPE_NORM,
+    .keys = keys,
+    .tensors = tensors,
+    .setup = setup_mistral4,
     .cache_k = "(kd>0)*(r+R)+(kd==0)*H*D",
     .cache_v = "(kd==0)*H*Dv",
     .nodes = 128,

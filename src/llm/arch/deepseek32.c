@@ -52,27 +52,22 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(hp->n_head_k_mla > hp->n_rot[0] && hp->n_head_v_mla > 0 && hp->n_head_kv[0] == 1, b,
                      "its latent attention must be in the absorbed form"));
     TRY(arch_require(hp->idx_dim >= hp->n_rot[0], b, "the indexer's keys must hold the rotary part"));
-    const float q = 10.0f * hp->rope_yarn_log_mul, lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f;
-    const bool yarn = hp->rope_scaling == LLAMA_ROPE_SCALING_TYPE_YARN;
-    const float m = hp->rope_attn_factor * (1.0f + lf) / (yarn ? 1.0f + q * lf : 1.0f), mu = m * (1.0f + q * lf);
-    if (yarn && q != 0) hp->rope_mag_div = 1.0f + q * lf;
-    hp->f_attn_scale = mu * mu / sqrtf((float) hp->n_head_k_mla);
+    const float lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f;
+    arch_mla_yarn(hp, 1.0f + 10.0f * hp->rope_yarn_log_mul * lf, hp->n_head_k_mla);
     return ERR_OK;
 }
 
-static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *n = blk_norm(g, x, &l->attn_norm, NORM_RMS);
+static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct mla_opts o = {.scale = g->hp->f_attn_scale};
-    o.keep = blk_mla_select(g, l, n, il, &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NEOX, .eps = 1e-6f});
-    struct ggml_tensor *cur = blk_mla(g, l, n, il, &o);
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    return ggml_add(
-        g->ctx,
-        blk_network(g, l, cur, il,
-                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}),
-        x);
+    o.keep = blk_mla_select(g, l, x, il, &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NEOX, .eps = 1e-6f});
+    return blk_mla(g, l, x, il, &o);
+}
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    return blk_pre_norm(
+        g, l, x, il,
+        &(struct form_opts){.mixer = mixer,
+                            .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
 }
 
 const struct arch arch_deepseek32 = {

@@ -74,19 +74,17 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     return ERR_OK;
 }
 
-static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *n = blk_norm(g, x, &l->attn_norm, NORM_RMS);
+static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct mla_opts o = {.k_norm = &l->attn_k_norm, .gate = &l->attn_gate, .swa = g->hp->is_swa[il] != 0};
-    if (!o.swa) o.keep = blk_mla_select(g, l, n, il, &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NEOX, .eps = 1e-6f});
-    struct ggml_tensor *cur = blk_mla(g, l, n, il, &o);
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    return ggml_add(
-        g->ctx,
-        blk_network(g, l, cur, il,
-                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}),
-        x);
+    if (!o.swa) o.keep = blk_mla_select(g, l, x, il, &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NEOX, .eps = 1e-6f});
+    return blk_mla(g, l, x, il, &o);
+}
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    return blk_pre_norm(
+        g, l, x, il,
+        &(struct form_opts){.mixer = mixer,
+                            .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
 }
 
 const struct arch arch_dots3note = {

@@ -33,12 +33,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 static struct ggml_tensor *embed(struct graph *g) { return blk_embed(g, g->hp->f_embd_scale); }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
-    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD});
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, blk_norm(g, cur, &l->post_attn_norm, NORM_RMS), x);
-    cur = blk_ffn_layer(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), ACT_GELU);
-    return ggml_add(g->ctx, blk_norm(g, cur, &l->post_ffw_norm, NORM_RMS), x);
+    return blk_sandwich(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD}, .act = {.act = ACT_GELU}});
 }
 
 static void head(struct graph *g, struct ggml_tensor *x) {

@@ -14,7 +14,7 @@ static const struct arch_tensor tensors[] = {
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
     {SLOT_attn_q_norm, "D", T_OPT, 0, 0, 0, 0},
     {SLOT_attn_k_norm, "D", T_OPT, 0, 0, 0, 0},
-    T_NORM(post_attn_norm),
+    {SLOT_ffn_norm, "E", 0, 0, 0, "post_attention_norm", 0},
     T_FFN_WHEN("i<lead"),
     T_ROUTER("i>=lead"),
     T_EXPERTS("Fx", 0, "i>=lead"),
@@ -31,16 +31,10 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur =
-        blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD});
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    struct ggml_tensor *n = blk_norm(g, x, &l->post_attn_norm, NORM_RMS);
-    return ggml_add(
-        g->ctx,
-        blk_network(g, l, n, il,
-                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}),
-        x);
+    return blk_pre_norm(
+        g, l, x, il,
+        &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD},
+                            .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
 }
 
 const struct arch arch_glm4moe = {

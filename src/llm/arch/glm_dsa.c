@@ -1,8 +1,6 @@
 // glm-dsa: GLM-5: as deepseek32, with layers that reuse the last selection.
 #include "arch/arch.h"
 
-#include <math.h>
-
 static const struct arch_key keys[] = {
     K_RMS,
     K_LEAD,
@@ -59,26 +57,23 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
         hp->idx_full[i] = n > 1    ? i < n && types[i] != 0
                           : n == 1 ? types[0] != 0
                                    : hp->n_ctx_train < 1048576 || i < 2 || (i - 2) % 4 == 0;
-    const float lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f, mu = hp->rope_attn_factor * (1.0f + lf);
-    hp->f_attn_scale = mu * mu / sqrtf((float) hp->n_head_k_mla);
+    arch_mla_yarn(hp, 1.0f, hp->n_head_k_mla);
     return ERR_OK;
 }
 
-static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *n = blk_norm(g, x, &l->attn_norm, NORM_RMS);
+static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct mla_opts o = {.scale = g->hp->f_attn_scale};
     if (g->hp->idx_full[il] && l->idx_k.w)
-        g->sel = blk_mla_select(g, l, n, il, &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NORMAL});
+        g->sel = blk_mla_select(g, l, x, il, &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NORMAL});
     o.keep = g->sel;
-    struct ggml_tensor *cur = blk_mla(g, l, n, il, &o);
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    return ggml_add(
-        g->ctx,
-        blk_network(g, l, cur, il,
-                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}),
-        x);
+    return blk_mla(g, l, x, il, &o);
+}
+
+static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    return blk_pre_norm(
+        g, l, x, il,
+        &(struct form_opts){.mixer = mixer,
+                            .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
 }
 
 const struct arch arch_glm_dsa = {

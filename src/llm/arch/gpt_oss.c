@@ -10,7 +10,7 @@ static const struct arch_tensor tensors[] = {
     T_OUT_NORM,
     T_OUT_OWN,
     T_NORM(attn_norm),
-    T_NORM(post_attn_norm),
+    {SLOT_ffn_norm, "E", 0, 0, 0, "post_attention_norm", 0},
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_BIAS | T_SCALE, 0, 0, 0, 0},
     {SLOT_attn_sinks, "H", 0, 0, 0, 0, 0},
@@ -26,13 +26,9 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
-    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){.sinks = l->attn_sinks.w});
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    cur = blk_norm(g, x, &l->post_attn_norm, NORM_RMS);  // which is the network's norm here
-    cur = blk_moe(g, l, cur, il, &(struct moe_opts){.gate = GATE_SOFTMAX_LATE, .act = {.act = ACT_SWIGLU_OAI}});
-    return ggml_add(g->ctx, cur, x);
+    return blk_pre_norm(g, l, x, il,
+                        &(struct form_opts){.attn = {.sinks = l->attn_sinks.w},
+                                            .moe = {.gate = GATE_SOFTMAX_LATE, .act = {.act = ACT_SWIGLU_OAI}}});
 }
 
 const struct arch arch_gpt_oss = {

@@ -31,11 +31,8 @@ static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct 
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur = mixer(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il);
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    const struct form_opts o = {.moe = {.norm = true, .wscale = g->hp->expert_weights_scale}};
-    return ggml_add(g->ctx, blk_network(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), il, &o), x);
+    return blk_pre_norm(g, l, x, il,
+                        &(struct form_opts){.mixer = mixer, .moe = {.norm = true, .wscale = g->hp->expert_weights_scale}});
 }
 
 const struct arch arch_kimi_linear = {

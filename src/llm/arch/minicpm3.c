@@ -30,13 +30,12 @@ static const struct arch_tensor tensors[] = {
 
 static struct ggml_tensor *embed(struct graph *g) { return blk_embed(g, 12.0f); }
 
+static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    return blk_mla(g, l, x, il, &(struct mla_opts){0});
+}
+
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    const float k = 1.4f / sqrtf((float) g->hp->n_layer);
-    struct ggml_tensor *cur = blk_mla(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct mla_opts){0});
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, ggml_scale(g->ctx, cur, k), x);
-    cur = blk_ffn_layer(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), ACT_SILU);
-    return ggml_add(g->ctx, ggml_scale(g->ctx, cur, k), x);
+    return blk_pre_norm(g, l, x, il, &(struct form_opts){.mixer = mixer, .residual = 1.4f / sqrtf((float) g->hp->n_layer)});
 }
 
 static void head(struct graph *g, struct ggml_tensor *x) {

@@ -40,19 +40,9 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    const struct hparams *hp = g->hp;
-    struct attn_opts o = {0};
-    if (hp->f_temp_scale != 0) o.temp = in_temperature(g, hp->f_temp_scale, (float) hp->rope_orig_ctx, 0);
-    struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
-    cur = blk_self_attn(g, l, cur, il, &o);
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    cur = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    if (l->ffn_gate_inp.w)
-        cur = blk_moe(g, l, cur, il, &(struct moe_opts){.gate = GATE_SOFTMAX, .norm = true});
-    else
-        cur = blk_ffn_layer(g, l, cur, ACT_SILU);
-    return ggml_add(g->ctx, cur, x);
+    struct form_opts o = {.moe = {.gate = GATE_SOFTMAX, .norm = true}};
+    if (g->hp->f_temp_scale != 0) o.attn.temp = in_temperature(g, g->hp->f_temp_scale, (float) g->hp->rope_orig_ctx, 0);
+    return blk_pre_norm(g, l, x, il, &o);
 }
 
 const struct arch arch_mistral3 = {

@@ -23,11 +23,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur = blk_self_attn(g, l, x, il, &(struct attn_opts){.qk_norm = QK_NORM_ROW});
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, blk_norm(g, cur, &l->post_attn_norm, NORM_RMS), x);
-    cur = blk_ffn_layer(g, l, x, ACT_SILU);
-    return ggml_add(g->ctx, blk_norm(g, cur, &l->post_ffw_norm, NORM_RMS), x);
+    return blk_sandwich(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_ROW}, .raw = true});
 }
 
 const struct arch arch_olmo2 = {

@@ -16,10 +16,7 @@ static const struct arch_tensor tensors[] = {
 };
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *n = blk_norm(g, x, &l->attn_norm, NORM_LN);
-    struct ggml_tensor *cur = blk_self_attn(g, l, n, il, &(struct attn_opts){0});
-    blk_select3(g, il, &cur, &x, &n);
-    return ggml_add(g->ctx, ggml_add(g->ctx, cur, blk_ffn_layer(g, l, n, ACT_GELU)), x);
+    return blk_parallel(g, l, x, il, &(struct form_opts){.norm = NORM_LN, .act = {.act = ACT_GELU}});
 }
 
 const struct arch arch_phi2 = {

@@ -18,12 +18,8 @@ static const struct arch_tensor tensors[] = {
 };
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
-    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD});
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    cur = blk_moe(g, l, blk_norm(g, x, &l->ffn_norm, NORM_RMS), il, &(struct moe_opts){.gate = GATE_SOFTMAX, .norm = true});
-    return ggml_add(g->ctx, cur, x);
+    return blk_pre_norm(g, l, x, il,
+                        &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD}, .moe = {.gate = GATE_SOFTMAX, .norm = true}});
 }
 
 const struct arch arch_qwen3moe = {

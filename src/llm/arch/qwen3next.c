@@ -11,7 +11,7 @@ static const struct arch_tensor tensors[] = {
     T_OUT_NORM,
     T_OUT_TIED,
     T_NORM(attn_norm),
-    T_NORM(post_attn_norm),
+    {SLOT_ffn_norm, "E", 0, 0, 0, "post_attention_norm", 0},
     {SLOT_attn_qkv, "E,2*H*D+2*K*D", T_OPT | T_BIAS_OPT, "!rec", 0, 0, 0},
     {SLOT_attn_q, "E,2*H*D", T_BIAS_OPT | T_SCALE, "!rec", SLOT_attn_qkv, 0, 0},
     {SLOT_attn_k, "E,K*D", T_BIAS_OPT | T_SCALE, "!rec", SLOT_attn_qkv, 0, 0},
@@ -42,16 +42,15 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     return arch_recurrent_by_key(hp, b, 4);
 }
 
+static struct ggml_tensor *recurrent(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
+    return blk_gated_delta(g, l, x, il, false);
+}
+
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_RMS);
-    cur = g->hp->is_recr[il] ? blk_gated_delta(g, l, cur, il, false)
-                             : blk_self_attn(g, l, cur, il, &(struct attn_opts){.qk_norm = QK_NORM_HEAD, .q_gated = true});
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    cur = blk_norm(g, x, &l->post_attn_norm, NORM_RMS);
-    struct ggml_tensor *y = blk_moe(g, l, cur, il, &(struct moe_opts){.gate = GATE_SOFTMAX, .norm = true});
-    y = ggml_add(g->ctx, y, blk_shared_expert(g, l, cur, &(struct act_opts){.act = ACT_SILU}));
-    return ggml_add(g->ctx, y, x);
+    return blk_pre_norm(g, l, x, il,
+                        &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD, .q_gated = true},
+                                            .recurrent = recurrent,
+                                            .moe = {.gate = GATE_SOFTMAX, .norm = true}});
 }
 
 const struct arch arch_qwen3next = {

@@ -10,16 +10,13 @@ static const struct arch_tensor tensors[] = {
     T_NORM(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_SCALE, 0, 0, 0, 0},
-    T_NORM(post_attn_norm),
+    {SLOT_ffn_norm, "E", 0, 0, 0, "post_attention_norm", 0},
     T_FFN,
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur = blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct attn_opts){0});
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    return ggml_add(g->ctx, blk_ffn_layer(g, l, blk_norm(g, x, &l->post_attn_norm, NORM_RMS), ACT_SILU), x);
+    return blk_pre_norm(g, l, x, il, &(struct form_opts){0});
 }
 
 const struct arch arch_seed_oss = {

@@ -22,12 +22,8 @@ static struct ggml_tensor *embed(struct graph *g) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct ggml_tensor *cur = blk_norm(g, x, &l->attn_norm, NORM_LN);
-    cur = blk_self_attn(g, l, cur, il, &(struct attn_opts){.no_rope = true});
-    blk_select(g, il, &cur, &x);
-    x = ggml_add(g->ctx, cur, x);
-    cur = blk_ffn_layer(g, l, blk_norm(g, x, &l->ffn_norm, NORM_LN), ACT_GELU);
-    return ggml_add(g->ctx, cur, x);
+    return blk_pre_norm(g, l, x, il,
+                        &(struct form_opts){.norm = NORM_LN, .attn = {.no_rope = true}, .act = {.act = ACT_GELU}});
 }
 
 const struct arch arch_starcoder = {

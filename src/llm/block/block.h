@@ -219,8 +219,10 @@ struct form_opts {
     struct act_opts act;  // of the dense network and the shared expert
     struct moe_opts moe;
     float residual;  // scale of both branches; 0: none
-    // Takes attention's place in recurrent layers (pre-norm and sandwich); NULL: none are.
+    bool raw;        // both branches read the stream itself, not a norm of it (sandwich)
+    // Takes attention's place in recurrent layers, or in all of them (pre-norm, sandwich, post-norm); NULL: attention.
     struct ggml_tensor *(*recurrent)(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
+    struct ggml_tensor *(*mixer)(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il);
 };
 // The network alone: x is normed already.
 struct ggml_tensor *blk_network(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,

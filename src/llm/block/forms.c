@@ -16,6 +16,7 @@ static struct ggml_tensor *add_branch(struct graph *g, struct ggml_tensor *branc
 
 static struct ggml_tensor *mix(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
                                const struct form_opts *o) {
+    if (o->mixer) return o->mixer(g, l, x, il);
     return o->recurrent && g->hp->is_recr[il] ? o->recurrent(g, l, x, il) : blk_self_attn(g, l, x, il, &o->attn);
 }
 
@@ -29,10 +30,10 @@ struct ggml_tensor *blk_pre_norm(struct graph *g, const struct layer *l, struct 
 
 struct ggml_tensor *blk_sandwich(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
                                  const struct form_opts *o) {
-    struct ggml_tensor *cur = mix(g, l, blk_norm(g, x, &l->attn_norm, o->norm), il, o);
+    struct ggml_tensor *cur = mix(g, l, o->raw ? x : blk_norm(g, x, &l->attn_norm, o->norm), il, o);
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, blk_norm(g, cur, &l->post_attn_norm, o->norm), x);
-    cur = blk_network(g, l, blk_norm(g, x, &l->ffn_norm, o->norm), il, o);
+    cur = blk_network(g, l, o->raw ? x : blk_norm(g, x, &l->ffn_norm, o->norm), il, o);
     return ggml_add(g->ctx, blk_norm(g, cur, &l->post_ffw_norm, o->norm), x);
 }
 
