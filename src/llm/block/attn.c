@@ -32,15 +32,17 @@ int64_t attn_n_cells(const struct graph *g, int il) {
     return g->n.n_slots == 1 ? g->n.n_tokens : (int64_t) g->n.n_scratch * CELL_BLOCK;
 }
 
-static struct ggml_tensor *mask_input(struct graph *g, const struct place *p, int64_t n_cell, bool alibi) {
-    // the view's number carries the kind of mask, so that both kinds may exist side by side
-    const int view = (int) p->view | (alibi ? MASK_DISTANCES : 0);
-    return graph_input(g, GGML_TYPE_F32, n_cell, g->n.n_tokens, fill_mask, view, p->window, p->width)->t;
+// The view's number carries the kind of mask, so that several kinds may exist side by side. Half floats hold 0 and -infinity, but
+// not every distance; and what is added to other values is F32.
+static struct ggml_tensor *mask_input(struct graph *g, const struct place *p, int64_t n_cell, bool alibi, bool half) {
+    const int view = (int) p->view | (alibi ? MASK_DISTANCES : 0) | (half ? MASK_HALF : 0);
+    return graph_input(g, half ? GGML_TYPE_F16 : GGML_TYPE_F32, n_cell, g->n.n_tokens, fill_mask, view, p->window, p->width)
+        ->t;
 }
 
 struct ggml_tensor *in_mask(struct graph *g, int il, bool alibi) {
     const struct place p = place_of(g, il, NULL);
-    return mask_input(g, &p, attn_n_cells(g, il), alibi);
+    return mask_input(g, &p, attn_n_cells(g, il), alibi, false);
 }
 
 struct ggml_tensor *in_rel_buckets(struct graph *g, int il, int n_buckets, bool bidirectional) {
@@ -124,6 +126,40 @@ static struct ggml_tensor *attend_blocks(struct graph *g, const struct place *p,
     return a;
 }
 
+// Scores of all heads at once are the largest tensor of a graph without flash attention. Above scores_most the heads are taken in
+// two halves, one after the other. A smaller micro-batch does so, too, if its scores would exceed half of the largest one's: what was
+// reserved for that is enough. A head's bits do not depend on its half.
+static int n_head_groups(const struct graph *g, const struct ggml_tensor *k, int64_t n_head, int64_t t) {
+    const int64_t row = k->ne[1] * n_head * (int64_t) sizeof(float), full = row * g->cp->n_ubatch;
+    if (full <= g->cp->scores_most || n_head % 2 != 0 || (k->ne[2] > 1 && k->ne[2] % 2 != 0)) return 1;
+    return row * t > full / 2 ? 2 : 1;
+}
+
+// Part i of n of the heads; the whole of what holds one for all.
+static struct ggml_tensor *head_part(struct graph *g, struct ggml_tensor *x, int n, int i) {
+    if (n == 1 || x->ne[2] == 1) return x;
+    const int64_t part = x->ne[2] / n;
+    return ggml_view_3d(g->ctx, x, x->ne[0], x->ne[1], part, x->nb[1], x->nb[2], (size_t) (i * part) * x->nb[2]);
+}
+
+static struct ggml_tensor *attend_group(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v,
+                                        struct ggml_tensor *bias, struct ggml_tensor *mask, struct ggml_tensor *sinks,
+                                        float scale, const struct attn_opts *o) {
+    struct ggml_context *c = g->ctx;
+    struct ggml_tensor *kq = ggml_mul_mat(c, k, q);
+    if (o->softcap != 0) {
+        kq = ggml_scale(c, ggml_tanh(c, ggml_scale(c, kq, scale / o->softcap)), o->softcap);
+        scale = 1.0f;
+    }
+    if (bias && scale != 1.0f) kq = ggml_scale(c, kq, scale), scale = 1.0f;
+    if (bias) kq = ggml_add(c, kq, bias);
+    kq = ggml_soft_max_ext(c, kq, mask, scale, o->alibi);
+    if (sinks) ggml_soft_max_add_sinks(kq, sinks);
+    // A sum of outer products reads the values as they lie in the cache, whatever their type: a product of matrices would need
+    // all of them transposed, a copy as large as the layer's cache beside the largest tensor of the graph.
+    return ggml_out_prod(c, v, ggml_transpose(c, kq));
+}
+
 static struct ggml_tensor *attend_mask(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v,
                                        struct ggml_tensor *mask, float scale, const struct attn_opts *o) {
     struct ggml_context *c = g->ctx;
@@ -132,18 +168,19 @@ static struct ggml_tensor *attend_mask(struct graph *g, struct ggml_tensor *q, s
         if (o->sinks) ggml_flash_attn_ext_add_sinks(a, o->sinks);
         return a;
     }
-    struct ggml_tensor *kq = ggml_mul_mat(c, k, q);
-    if (o->softcap != 0) {
-        kq = ggml_scale(c, ggml_tanh(c, ggml_scale(c, kq, scale / o->softcap)), o->softcap);
-        scale = 1.0f;
+    // slopes are numbered over all heads
+    const int n = o->alibi > 0 ? 1 : n_head_groups(g, k, q->ne[2], q->ne[1]);
+    struct ggml_tensor *all = NULL;
+    for (int i = 0; i < n; i++) {
+        struct ggml_tensor *sinks = o->sinks, *bias = o->bias ? head_part(g, o->bias, n, i) : NULL;
+        const int64_t part = q->ne[2] / n;
+        if (sinks && n > 1) sinks = ggml_view_1d(c, sinks, part, (size_t) (i * part) * sizeof(float));
+        struct ggml_tensor *y = attend_group(g, head_part(g, q, n, i), head_part(g, k, n, i), head_part(g, v, n, i), bias,
+                                             head_part(g, mask, n, i), sinks, scale, o);
+        all = all ? ggml_concat(c, all, y, 2) : y;
+        ggml_build_forward_expand(g->gf, all);  // a group's scores are gone before the next one's come
     }
-    if (o->bias && scale != 1.0f) kq = ggml_scale(c, kq, scale), scale = 1.0f;
-    if (o->bias) kq = ggml_add(c, kq, o->bias);
-    kq = ggml_soft_max_ext(c, kq, mask, scale, o->alibi);
-    if (o->sinks) ggml_soft_max_add_sinks(kq, o->sinks);
-    if (ggml_is_quantized(v->type)) v = ggml_cast(c, v, GGML_TYPE_F32);
-    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, ggml_permute(c, v, 1, 0, 2, 3)), kq);
-    return ggml_cont(c, ggml_permute(c, kqv, 0, 2, 1, 3));
+    return ggml_cont(c, ggml_permute(c, all, 0, 2, 1, 3));
 }
 
 struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v, int il,
@@ -182,7 +219,8 @@ struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct gg
     if (g->cp->flash && !o->bias && !o->more) {
         a = attend_blocks(g, &p, qp, kh, vh, o->keep, scale, o);
     } else {
-        struct ggml_tensor *mask = mask_input(g, &p, kr->ne[1] - (o->more ? o->more->ne[1] : 0), o->alibi > 0);
+        const bool half = o->alibi == 0 && !o->more && !o->keep && !(o->bias && g->cp->flash);
+        struct ggml_tensor *mask = mask_input(g, &p, kr->ne[1] - (o->more ? o->more->ne[1] : 0), o->alibi > 0, half);
         if (o->more) mask = ggml_concat(g->ctx, mask, o->more_mask, 0);
         if (o->keep) mask = ggml_add(g->ctx, o->keep, mask);
         if (o->bias && g->cp->flash) mask = ggml_add(g->ctx, o->bias, mask);

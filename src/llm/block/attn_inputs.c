@@ -126,10 +126,25 @@ static void mask_one(void *ud, int32_t cell, int32_t index) {
     m->out[cell] = m->alibi ? (float) (d < 0 ? d : -d) : 0.0f;
 }
 
+enum { HALF_MINUS_INFINITY = 0xFC00 };
+
+static void show_half(void *ud, int32_t cell, int32_t index) {
+    (void) index;
+    ((uint16_t *) ud)[cell] = 0;
+}
+
 void fill_mask(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
     const int64_t n = in->t->ne[0];
     struct graph_input plain = *in;
-    plain.a &= ~MASK_DISTANCES;
+    plain.a &= ~(MASK_DISTANCES | MASK_HALF);
+    if (in->a & MASK_HALF) {
+        for (int i = 0; i < ub->n.n_tokens; i++) {
+            uint16_t *out = (uint16_t *) dst + n * i;
+            for (int64_t k = 0; k < n; k++) out[k] = HALF_MINUS_INFINITY;
+            each_visible(&plain, g, ub, i, show_half, out);
+        }
+        return;
+    }
     for (int i = 0; i < ub->n.n_tokens; i++) {
         struct mask_row m = {
             .out = (float *) dst + n * i, .at = row_index(ub, i, plain.a), .alibi = (in->a & MASK_DISTANCES) != 0};

@@ -5,7 +5,8 @@
 
 // Where keys are: the full cache, the small one of windowed layers, or scratch inside the graph.
 enum attn_view { VIEW_FULL = 0, VIEW_SMALL = 1, VIEW_SCRATCH = 2 };
-enum { MASK_DISTANCES = 16 };  // a mask that holds minus the distance instead of 0, for ALiBi
+// Added to the view: a mask that holds minus the distance instead of 0, for ALiBi; a mask of half floats.
+enum { MASK_DISTANCES = 16, MASK_HALF = 32 };
 
 void fill_query(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);
 void fill_cells(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst);

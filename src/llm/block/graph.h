@@ -13,6 +13,7 @@ struct cparams {
     float rope_base, rope_freq_scale, rope_ext, rope_mag, rope_beta_fast, rope_beta_slow;
     int32_t rope_orig_ctx;
     bool causal, flash, embeddings, offload_kqv, no_perf, op_offload, swa_full;
+    int64_t scores_most;  // bytes: without flash attention, heads are taken in two halves above this
     enum llama_pooling_type pooling;
     enum ggml_type type_k, type_v;
 };

@@ -53,6 +53,8 @@ struct ggml_tensor *blk_mla(struct graph *g, const struct layer *l, struct ggml_
         k_pe = ggml_view_3d(c, kva, n_rot, 1, t, kva->nb[1], kva->nb[1], (size_t) r * sizeof(float));
         if (o->k_norm) k_pe = blk_norm(g, k_pe, o->k_norm, NORM_RMS);
         k_pe = turn(g, k_pe, il, o);
+        // before the rest of q grows by the head's matrix: q is gone by then
+        ggml_build_forward_expand(g->gf, q_pe);
     }
     struct attn_opts a = {.scale = o->scale != 0 ? o->scale : 1.0f / sqrtf((float) kd), .keep = o->keep, .sinks = o->sinks};
     struct ggml_tensor *y;
@@ -61,7 +63,7 @@ struct ggml_tensor *blk_mla(struct graph *g, const struct layer *l, struct ggml_
         // q_nope through the head's key matrix: [nope, r, H] x [nope, T, H] -> [r, T, H]
         struct ggml_tensor *qn = ggml_permute(c, part(g, q, nope, 0), 0, 2, 1, 3);
         qn = ggml_permute(c, ggml_mul_mat(c, l->attn_k_b.w, qn), 0, 2, 1, 3);
-        struct ggml_tensor *qq = n_rot ? ggml_concat(c, ggml_cont(c, qn), q_pe, 0) : ggml_cont(c, qn);
+        struct ggml_tensor *qq = n_rot ? ggml_concat(c, qn, q_pe, 0) : ggml_cont(c, qn);
         if (o->temp) qq = ggml_mul(c, qq, o->temp);
         struct ggml_tensor *k = ggml_reshape_3d(c, lat, r, 1, t);
         if (n_rot) k = ggml_concat(c, k, k_pe, 0);

@@ -107,6 +107,8 @@ struct ggml_tensor *blk_mamba1(struct graph *g, const struct layer *l, struct gg
     struct ggml_tensor *xz = blk_linear(g, &l->ssm_in, x);
     struct ggml_tensor *u = ggml_view_3d(c, xz, n_in, t, n_seqs, xz->nb[1], xz->nb[1] * (size_t) t, 0);
     struct ggml_tensor *z = ggml_view_2d(c, xz, n_in, t * n_seqs, xz->nb[1], (size_t) n_in * sizeof(float));
+    z = ggml_cont(c, z);  // before the scan, so that the joint projection need not live beside it
+    ggml_build_forward_expand(g->gf, z);
     u = blk_conv(g, u, l->ssm_conv1d.w, il, 0);
     if (l->ssm_conv1d.b) u = ggml_add(c, u, l->ssm_conv1d.b);
     u = ggml_reshape_2d(c, ggml_silu(c, u), n_in, t * n_seqs);
@@ -119,7 +121,7 @@ struct ggml_tensor *blk_mamba1(struct graph *g, const struct layer *l, struct gg
                                          ggml_reshape_3d(c, dt, n_in, t, n_seqs), l->ssm_a.w, b, cc);
     y = ggml_view_2d(c, y, n_in, t * n_seqs, (size_t) n_in * sizeof(float), 0);
     y = ggml_add(c, y, ggml_mul(c, u, l->ssm_d.w));
-    y = ggml_swiglu_split(c, ggml_cont(c, z), y);
+    y = ggml_swiglu_split(c, z, y);
     return blk_linear(g, &l->ssm_out, y);
 }
 
@@ -134,16 +136,20 @@ struct ggml_tensor *blk_mamba2(struct graph *g, const struct layer *l, struct gg
         ggml_view_3d(c, p, n_conv, t, n_seqs, p->nb[1], p->nb[1] * (size_t) t, (size_t) n_in * sizeof(float));
     struct ggml_tensor *dt =
         ggml_view_3d(c, p, nh, t, n_seqs, p->nb[1], p->nb[1] * (size_t) t, (size_t) (n_in + n_conv) * sizeof(float));
+    // z and dt leave the joint projection first: it need not live beside the scan
+    dt = ggml_add(c, dt, l->ssm_dt.b);
+    z = ggml_cont(c, z);
+    ggml_build_forward_expand(g->gf, dt);
+    ggml_build_forward_expand(g->gf, z);
     xbc = blk_conv(g, xbc, l->ssm_conv1d.w, il, 0);
     if (l->ssm_conv1d.b) xbc = ggml_add(c, xbc, l->ssm_conv1d.b);
     xbc = ggml_reshape_2d(c, ggml_silu(c, xbc), n_conv, t * n_seqs);
-    dt = ggml_add(c, dt, l->ssm_dt.b);
     struct ggml_tensor *u = blk_columns(g, xbc, hd, nh, 0);
     struct ggml_tensor *a = ggml_reshape_2d(c, l->ssm_a.w, 1, nh);
     struct ggml_tensor *y =
         blk_ssm_scan(g, il, u, dt, a, blk_columns(g, xbc, n, ng, n_in), blk_columns(g, xbc, n, ng, n_in + ng * n));
     y = ggml_add(c, y, ggml_mul(c, u, ggml_reshape_2d(c, l->ssm_d.w, 1, nh)));
-    y = ggml_swiglu_split(c, ggml_cont(c, z), ggml_reshape_2d(c, y, n_in, t * n_seqs));
+    y = ggml_swiglu_split(c, z, ggml_reshape_2d(c, y, n_in, t * n_seqs));
     if (l->ssm_norm.w) {
         y = ggml_reshape_3d(c, y, n_in / ng, ng, t * n_seqs);
         y = ggml_mul(c, ggml_rms_norm(c, y, hp->eps), ggml_reshape_2d(c, l->ssm_norm.w, n_in / ng, ng));

@@ -277,6 +277,7 @@ void ggml_backend_sched_reserve_size(ggml_backend_sched_t s, struct ggml_cgraph 
     if (split(s, graph) != ERR_OK) return;
     show_copies(s, true);
     ggml_gallocr_reserve_n_size(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids), sizes);
+    if (s->debug) sched_print_plan(s, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids));
     show_copies(s, false);
     ggml_backend_sched_reset(s);
 }

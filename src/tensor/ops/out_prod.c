@@ -60,6 +60,18 @@ static void column_values(const struct ggml_tensor *b, const struct type *type, 
     }
 }
 
+// n columns from j0 on, rows l .. l + depth - 1 of b's slice to out[column * DEPTH + row].
+static void columns(const struct ggml_tensor *b, const struct type *type, const uint8_t *slice, int64_t l, int64_t depth,
+                    int64_t j0, int64_t n, float *out) {
+    if (b->type == GGML_TYPE_F32 && b->nb[1] == sizeof(float)) {  // transposed: a column's values lie side by side
+        const uint8_t *from = slice + (size_t) l * b->nb[1] + (size_t) j0 * b->nb[0];
+        for (int64_t j = 0; j < n; j++)
+            memcpy(out + j * DEPTH, from + (size_t) j * b->nb[0], (size_t) depth * sizeof(float));
+        return;
+    }
+    for (int64_t q = 0; q < depth; q++) column_values(b, type, slice + (size_t) (l + q) * b->nb[1], j0, n, out + q);
+}
+
 static void run(struct task *k, struct ggml_tensor *t) {
     const struct ggml_tensor *a = t->src[0], *b = t->src[1];
     const struct type *ta = type_get(a->type), *tb = type_get(b->type);
@@ -84,7 +96,7 @@ static void run(struct task *k, struct ggml_tensor *t) {
                 rows = tmp;
                 stride = (size_t) n;
             }
-            for (int64_t q = 0; q < d; q++) column_values(b, tb, pb + (size_t) (l + q) * b->nb[1], j0, n_col, bt + q);
+            columns(b, tb, pb, l, d, j0, n_col, bt);
             kern_mm()->outer(n, n_col, d, rows, stride, bt, DEPTH, y, y_stride);
         }
     }
