@@ -37,7 +37,7 @@ GGML_API enum ggml_type ggml_ftype_to_ggml_type(enum ggml_ftype ftype);
 // a sentence.
 GGML_API bool ggml_validate_row_data(enum ggml_type type, const void *data, size_t nbytes);
 // Name, sizes and row functions: to_float, and from_float_ref where converting is no slow search (else NULL). Ids in range
-// that are no type have the name "NONE" and no functions; NULL out of range. Owner: library, forever.
+// that are no type have the name "NONE" and no functions, integers have none either; NULL out of range. Owner: library, forever.
 GGML_API const struct ggml_type_traits *ggml_get_type_traits(enum ggml_type type);
 
 // ---- quantization -------------------------------------------------------------------------------------------------------

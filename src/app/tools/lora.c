@@ -74,6 +74,8 @@ static int merge_tensor(struct shard *out, const struct source *base, const stru
     char *raw = malloc(bytes);
     float *w = malloc(n * sizeof(float));
     int status = raw && w ? 0 : console_error("no memory for '%s' (%zu values)", t->name, n);
+    if (!status && !traits->to_float)
+        status = console_error("'%s' is of type %s: no weights that an adapter can change", t->name, traits->type_name);
     if (!status &&
         (fseeko(base->file, (off_t) (gguf_get_data_offset(base->gguf) + gguf_get_tensor_offset(base->gguf, i)), SEEK_SET) ||
          fread(raw, 1, bytes, base->file) != bytes))

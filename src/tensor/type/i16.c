@@ -35,6 +35,7 @@ const struct type ISA_SYM(type_i16) = {
     .name = "i16",
     .block = 1,
     .size = 2,
+    .integer = true,
     .dot_type = GGML_TYPE_I16,
     .decode = decode,
     .encode = encode,

@@ -35,6 +35,7 @@ const struct type ISA_SYM(type_i32) = {
     .name = "i32",
     .block = 1,
     .size = 4,
+    .integer = true,
     .dot_type = GGML_TYPE_I32,
     .decode = decode,
     .encode = encode,

@@ -35,6 +35,7 @@ const struct type ISA_SYM(type_i64) = {
     .name = "i64",
     .block = 1,
     .size = 8,
+    .integer = true,
     .dot_type = GGML_TYPE_I64,
     .decode = decode,
     .encode = encode,

@@ -35,6 +35,7 @@ const struct type ISA_SYM(type_i8) = {
     .name = "i8",
     .block = 1,
     .size = 1,
+    .integer = true,
     .dot_type = GGML_TYPE_I8,
     .decode = decode,
     .encode = encode,

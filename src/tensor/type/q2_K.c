@@ -47,7 +47,12 @@ static inline void quantize_block(const float *x, const float *importance, struc
         b->d = half_of_refused(s);
         return;
     }
-    block_weights(importance, 256, w);
+    if (importance) {
+        block_weights(importance, 256, w);
+    } else {
+        // four steps can't serve all: what is large counts for more, or products shrink by the error's share of the energy
+        for (int i = 0; i < 256; i += 8) v_store(w + i, v_max(v_abs(v_load(xn + i)), v_set(1e-5f)));
+    }
     for (int j = 0; j < 16; j++) sub_block_affine(xn + 16 * j, w + 16 * j, 16, 3.0f, 0.5f, f + j, m + j);
     const struct affine_super k = {.n_sub = 16, .n = 16, .top = 15, .hi = 3.0f};
     affine_super(&k, xn, w, s, f, m, sc, mn, &b->d, &b->dmin, q);

@@ -68,9 +68,10 @@ static void fill(void) {
         if (!source[ISA_scalar][i]) continue;
         for (int level = 0; level < N_LEVEL; level++) types[level][i] = with_scalar(source[level][i], source[ISA_scalar][i]);
         const struct type *t = &types[best][i];
-        const ggml_from_float_t from_float = t->search_only ? NULL : t->encode;
-        traits[i] = (struct ggml_type_traits){t->name, t->block, 0, t->size, t->quantized, t->decode, from_float};
-        traits_cpu[i] = (struct ggml_type_traits_cpu){from_float, vec_dots[i], t->dot_type, 1};
+        const ggml_from_float_t from_float = t->search_only || t->integer ? NULL : t->encode;
+        traits[i] = (struct ggml_type_traits){t->name,   t->block, 0, t->size, t->quantized, t->integer ? NULL : t->decode,
+                                              from_float};
+        traits_cpu[i] = (struct ggml_type_traits_cpu){from_float, t->integer ? NULL : vec_dots[i], t->dot_type, 1};
     }
 }
 

@@ -14,6 +14,7 @@ struct type {
     int64_t block;     // elements per block
     size_t size;       // bytes per block
     bool quantized;
+    bool integer;             // public tables offer no row functions: rounding to integers is no way to store weights
     bool search_only;         // encode is a slow search; public tables don't offer it as a row converter
     bool needs_imatrix;       // quantize refuses to work without importance weights
     enum ggml_type dot_type;  // the type of the second operand of dot

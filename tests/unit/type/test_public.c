@@ -20,17 +20,49 @@ static void facts(void **state) {
         assert_int_equal(traits->blck_size, t->block);
         assert_int_equal(traits->type_size, t->size);
         assert_true(traits->is_quantized == t->quantized);
-        assert_true(traits->to_float == t->decode);
-        assert_non_null(cpu->vec_dot);
+        const bool integer = id == GGML_TYPE_I8 || id == GGML_TYPE_I16 || id == GGML_TYPE_I32 || id == GGML_TYPE_I64;
+        assert_true(traits->to_float == (integer ? NULL : t->decode));
+        assert_true((cpu->vec_dot == NULL) == integer);
         assert_int_equal(cpu->vec_dot_type, t->dot_type);
         assert_int_equal(cpu->nrows, 1);
-        assert_true((cpu->from_float == NULL) == t->search_only);
+        assert_true((cpu->from_float == NULL) == (t->search_only || integer));
         assert_true(ggml_quantize_requires_imatrix(id) == t->needs_imatrix);
         assert_true(type_get(t->dot_type) && t->encode && t->decode && t->dot && t->check);
         assert_int_equal(t->block % type_get(t->dot_type)->block, 0);
     }
     ggml_quantize_init(GGML_TYPE_IQ2_S);
     ggml_quantize_free();
+}
+
+// Rows of a wave through the public tables, as programs check a library's formats: the error of a row, and of a product.
+static void waves(void **state) {
+    (void) state;
+    enum { N = 4096 };
+    static float a[N], b[N], y[N];
+    static char qa[8 * N], qb[8 * N];
+    double exact = 0;
+    for (int i = 0; i < N; i++) {
+        a[i] = 0.1f + 2 * cosf((float) i);
+        b[i] = 0.1f + 2 * cosf((float) i + 1);
+        exact += (double) a[i] * b[i];
+    }
+    for (int i = 0; i < N_TYPES; i++) {
+        const enum ggml_type id = all_types[i];
+        const struct ggml_type_traits *traits = ggml_get_type_traits(id);
+        const struct ggml_type_traits_cpu *cpu = ggml_get_type_traits_cpu(id);
+        if (!traits->to_float || !cpu->from_float) continue;
+        const double bits = 8.0 * (double) traits->type_size / (double) traits->blck_size;
+        cpu->from_float(a, qa, N);
+        traits->to_float(qa, y, N);
+        double squares = 0;
+        for (int k = 0; k < N; k++) squares += ((double) a[k] - y[k]) * ((double) a[k] - y[k]);
+        assert_true(sqrt(squares) / N < (bits > 4.6 ? 0.002 : bits > 3.0 ? 0.004 : bits > 2.6 ? 0.0075 : 0.01));
+        const struct ggml_type_traits_cpu *other = ggml_get_type_traits_cpu(cpu->vec_dot_type);
+        other->from_float(b, qb, N);
+        float product = 0;
+        cpu->vec_dot(N, &product, 0, qa, 0, qb, 0, 1);
+        assert_true(fabs(product - exact) / N < (bits > 3.0 ? 0.02 : bits > 2.6 ? 0.04 : bits > 1.6 ? 0.15 : 0.25));
+    }
 }
 
 static void unknown_types(void **state) {
@@ -174,9 +206,9 @@ static void vec_dots(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(facts),      cmocka_unit_test(unknown_types), cmocka_unit_test(row_sizes),
-        cmocka_unit_test(file_types), cmocka_unit_test(validation),    cmocka_unit_test(single_halves),
-        cmocka_unit_test(integers),   cmocka_unit_test(vec_dots),
+        cmocka_unit_test(facts),         cmocka_unit_test(waves),      cmocka_unit_test(unknown_types),
+        cmocka_unit_test(row_sizes),     cmocka_unit_test(file_types), cmocka_unit_test(validation),
+        cmocka_unit_test(single_halves), cmocka_unit_test(integers),   cmocka_unit_test(vec_dots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
