@@ -257,6 +257,10 @@ struct qkv blk_qkv(struct graph *g, const struct layer *l, struct ggml_tensor *x
         if (!l->attn_k.w) return a;
         a.k = ggml_reshape_3d(c, project(g, &l->attn_k, x, o), d, n_kv, t);
         a.v = l->attn_v.w ? ggml_reshape_3d(c, project(g, &l->attn_v, x, o), dv, n_kv, t) : a.k;
+        // side by side in the graph: a device may compute them as one (they read the same activation)
+        ggml_build_forward_expand(g->gf, a.q);
+        ggml_build_forward_expand(g->gf, a.k);
+        ggml_build_forward_expand(g->gf, a.v);
         return a;
     }
     struct ggml_tensor *y = blk_matmul(g, l->attn_qkv.w, x);

@@ -41,23 +41,18 @@ static void run(struct task *k, struct ggml_tensor *t) {
     struct mm_plan p;
     mm_plan(&p, t, n, n_columns(t), k->nth);
     mm_encode(&p, k, b);
-    const int64_t rows = mm_row_block(&p, a, n, n_slice, k->nth), n_block = mm_ceil(m, rows);
-    // Few blocks of rows for many threads: cut the columns too.
-    int64_t col_cuts = k->nth > 1 ? mm_ceil(4 * k->nth, n_block * n_slice) : 1;
-    if (col_cuts > n / 24) col_cuts = n / 24 > 1 ? n / 24 : 1;
-    const int64_t n_piece = n_block * n_slice * col_cuts, per_slice = n_block * col_cuts;
+    struct mm_cut cut;
+    mm_cut(&cut, &p, a, n, n_slice, k->nth);
     struct mm_job j = {
         .a_stride = a->nb[1], .n_row = m, .k = a->ne[0], .type = a->type, .dst_stride = t->nb[1] / sizeof(float)};
     j.scratch = mm_thread_scratch(&p, k);
     j.scratch_bytes = p.row_at;
     const int64_t r2 = b->ne[2] / a->ne[2], r3 = b->ne[3] / a->ne[3];
-    for (int64_t i = task_next(k); i < n_piece; i = task_next(k)) {
-        const int64_t slice = i / per_slice, block = i % per_slice / col_cuts, cut = i % col_cuts;
-        const int64_t i2 = slice % b->ne[2], i3 = slice / b->ne[2];
-        const int64_t c0 = n * cut / col_cuts, c1 = n * (cut + 1) / col_cuts;
+    for (int64_t i = task_next(k); i < cut.n_piece * n_slice; i = task_next(k)) {
+        const int64_t slice = i / cut.n_piece, i2 = slice % b->ne[2], i3 = slice / b->ne[2];
+        int64_t c0, c1;
+        mm_piece(&cut, i % cut.n_piece, &j.row0, &j.row1, &c0, &c1);
         j.a = (const uint8_t *) a->data + (size_t) (i2 / r2) * a->nb[2] + (size_t) (i3 / r3) * a->nb[3];
-        j.row0 = block * rows;
-        j.row1 = j.row0 + rows < m ? j.row0 + rows : m;
         if (p.in_place) {
             j.act_stride = b->nb[1];
             j.act = (const uint8_t *) b->data + (size_t) i2 * b->nb[2] + (size_t) i3 * b->nb[3] + (size_t) c0 * b->nb[1];

@@ -38,9 +38,6 @@ enum err mm_check(const char *name, const struct ggml_tensor *a, const struct gg
     return ERR_OK;
 }
 
-// Up to so many elements every thread encodes all columns for itself: cheaper than to wait for the others.
-enum { PRIVATE_ELEMENTS = 16384 };
-
 void mm_plan(struct mm_plan *p, const struct ggml_tensor *t, int64_t n_col, int64_t n_act, int n_threads) {
     const struct ggml_tensor *a = t->src[0], *b = t->src[1];
     const int64_t k = a->ne[0];
@@ -50,7 +47,7 @@ void mm_plan(struct mm_plan *p, const struct ggml_tensor *t, int64_t n_col, int6
     if (t->op == GGML_OP_MUL_MAT_ID && b->nb[2] != b->nb[1] * (size_t) b->ne[1])
         p->in_place = false;  // columns are numbered
     p->n_act = n_act;
-    p->private_act = !p->in_place && n_act * k <= PRIVATE_ELEMENTS;
+    p->private_act = !p->in_place && n_act * k <= MM_PRIVATE_ELEMENTS;
     p->act_stride = p->in_place ? 0 : mm_align(p->path->act_bytes(k));
     p->act_bytes = p->act_stride * (size_t) n_act;
     const struct mm_job j = {.k = k, .n_row = a->ne[1], .type = a->type, .n_col = n_col};
@@ -88,4 +85,15 @@ int64_t mm_row_block(const struct mm_plan *p, const struct ggml_tensor *a, int64
     const int64_t limit = n_col <= 8 ? (int64_t) ((1 << 19) / (a->nb[1] ? a->nb[1] : 1)) : 128;
     if (rows > limit) rows = limit > step ? limit / step * step : step;
     return rows;
+}
+
+void mm_cut(struct mm_cut *c, const struct mm_plan *p, const struct ggml_tensor *a, int64_t n_col, int64_t n_slice,
+            int n_threads) {
+    c->n_row = a->ne[1];
+    c->n_col = n_col;
+    c->rows = mm_row_block(p, a, n_col, n_slice, n_threads);
+    const int64_t n_block = mm_ceil(c->n_row, c->rows);
+    c->cols = n_threads > 1 ? mm_ceil(4 * n_threads, n_block * n_slice) : 1;
+    if (c->cols > n_col / 24) c->cols = n_col / 24 > 1 ? n_col / 24 : 1;
+    c->n_piece = n_block * c->cols;
 }

@@ -23,6 +23,9 @@ static inline bool mm_row_in_place(const struct ggml_tensor *t) {
 // multiplied, b's type must be readable.
 enum err mm_check(const char *name, const struct ggml_tensor *a, const struct ggml_tensor *b);
 
+// Up to so many elements every thread encodes all columns for itself: cheaper than to wait for the others.
+enum { MM_PRIVATE_ELEMENTS = 16384 };
+
 // The plan of a node: where the encoded columns lie and what each thread has for itself.
 struct mm_plan {
     const struct mm_path *path;
@@ -46,3 +49,21 @@ void mm_encode(const struct mm_plan *p, struct task *k, const struct ggml_tensor
 
 // Rows per piece of work so that the rows of a in `n_slice` slices give every thread several pieces.
 int64_t mm_row_block(const struct mm_plan *p, const struct ggml_tensor *a, int64_t n_col, int64_t n_slice, int n_threads);
+
+// How one slice of a product is cut into pieces: blocks of rows, and the columns too where there are few blocks for many threads.
+struct mm_cut {
+    int64_t rows;          // of a block
+    int64_t cols;          // cuts of the columns
+    int64_t n_row, n_col;  // of the slice
+    int64_t n_piece;
+};
+// n_slice: slices, or products, that are handed out together.
+void mm_cut(struct mm_cut *c, const struct mm_plan *p, const struct ggml_tensor *a, int64_t n_col, int64_t n_slice,
+            int n_threads);
+// Piece i of the slice: rows [*r0, *r1) times columns [*c0, *c1).
+static inline void mm_piece(const struct mm_cut *c, int64_t i, int64_t *r0, int64_t *r1, int64_t *c0, int64_t *c1) {
+    *r0 = i / c->cols * c->rows;
+    *r1 = *r0 + c->rows < c->n_row ? *r0 + c->rows : c->n_row;
+    *c0 = c->n_col * (i % c->cols) / c->cols;
+    *c1 = c->n_col * (i % c->cols + 1) / c->cols;
+}

@@ -1,6 +1,7 @@
-// Running a graph. All threads walk the list of nodes together and meet after each one, but nodes that one thread can do
+// Running a graph. All threads walk the steps together (step.h) and meet after each one, but steps that one thread can do
 // alone are done by member 0, and between two of those nobody waits. The team is woken once per graph, and not at all if
-// no node needs it. Nothing here depends on how many threads there are but the time.
+// no step needs it. Nothing here depends on how many threads there are but the time.
+#include "backend/cpu/step.h"
 #include "backend/cpu/cpu.h"
 #include "base/env.h"
 #include "base/global.h"
@@ -11,9 +12,11 @@
 
 struct run {
     struct crew crew;     // first: it is the most strictly aligned
-    struct barrier gate;  // between nodes, all members
+    struct barrier gate;  // between steps, all members
     struct ggml_cgraph *g;
     struct ggml_cplan *plan;
+    const struct step_list *list;  // NULL: steps are found on the way
+    bool singly;                   // no node is fused
     void *work;
     size_t work_bytes;
     _Atomic bool aborted;  // the callback said so
@@ -31,35 +34,37 @@ static void open_gate(void *arg) {
     atomic_store_explicit(&r->crew.next, 0, memory_order_relaxed);
 }
 
-// Index of the next node from i on that runs, n_nodes if none; its thread count goes to *n.
-static int next_node(const struct ggml_cgraph *g, int i, int nth, int *n) {
-    for (; i < g->n_nodes; i++) {
-        const struct op *op = op_get(g->nodes[i]->op);
-        if (!cpu_node_runs(op, g->nodes[i])) continue;
-        *n = cpu_node_threads(op, g->nodes[i], nth);
-        return i;
+// The step at *at (a node, or an entry of the list), which moves on; false at the end.
+static bool next_step(const struct run *r, int *at, int nth, struct step *s) {
+    if (!r->list) {
+        if (!step_find(r->g, *at, nth, r->singly, s)) return false;
+        *at = s->first + s->n_nodes;
+        return true;
     }
-    *n = 1;
-    return g->n_nodes;
+    if (*at == r->list->n) return false;
+    *s = r->list->steps[(*at)++];
+    if (s->n_threads > nth) s->n_threads = (int16_t) nth;  // the team is smaller than it was to be
+    return true;
 }
 
-static void run_node(struct run *r, struct ggml_tensor *t, int ith, int n) {
-    if (n == 1) atomic_store_explicit(&r->crew.next, 0, memory_order_relaxed);
-    struct task k = {.ith = ith, .nth = n, .work = r->work, .work_bytes = r->work_bytes, .crew = &r->crew};
-    op_get(t->op)->run(&k, t);
+static void run_step(struct run *r, const struct step *s, int ith) {
+    if (s->n_threads == 1) atomic_store_explicit(&r->crew.next, 0, memory_order_relaxed);
+    struct task k = {.ith = ith, .nth = s->n_threads, .work = r->work, .work_bytes = r->work_bytes, .crew = &r->crew};
+    step_run(s, &k, r->g);
     const struct ggml_cplan *p = r->plan;
     if (ith == 0 && p->abort_callback && p->abort_callback(p->abort_callback_data)) atomic_store(&r->aborted, true);
 }
 
 static void walk(struct run *r, int ith, int nth) {
-    int n, n_next;
-    for (int i = next_node(r->g, 0, nth, &n), j; i < r->g->n_nodes; i = j, n = n_next) {
+    struct step s, ahead;
+    int at = 0;
+    for (bool more = next_step(r, &at, nth, &s); more; s = ahead) {
         // Alone, member 0 may find that the run has ended; it then does nothing more, but still goes to the next gate.
-        if (ith < n && !(n == 1 && ended(r))) run_node(r, r->g->nodes[i], ith, n);
-        j = next_node(r->g, i + 1, nth, &n_next);
+        if (ith < s.n_threads && !(s.n_threads == 1 && ended(r))) run_step(r, &s, ith);
+        more = next_step(r, &at, nth, &ahead);
         if (nth == 1) {
             if (ended(r)) return;
-        } else if (j < r->g->n_nodes && (n > 1 || n_next > 1)) {
+        } else if (more && (s.n_threads > 1 || ahead.n_threads > 1)) {
             barrier_wait(&r->gate, (uint32_t) nth, r->crew.spin, open_gate, r);
             if (r->stop) return;
         }
@@ -101,15 +106,17 @@ static int useful_threads(int n) {
     return n <= n_cpus || env_get("GGML_OVERSUBSCRIBE") ? n : n_cpus;
 }
 
+// Members that the plan can have: its pool's, or as many as are of use.
+static int members(const struct ggml_cplan *p) {
+    if (!p->threadpool) return useful_threads(p->n_threads);
+    const int n = team_size(p->threadpool->team);
+    return p->n_threads < n ? p->n_threads : n;
+}
+
 static void run_on_team(struct run *r, int n) {
     struct ggml_threadpool *pool = r->plan->threadpool;
-    if (!pool) n = useful_threads(n);
-    if (n == 1) {
-        member(0, 1, r);
-        return;
-    }
-    struct team *t = pool ? pool->team : take_team(n);
-    if (!t) {  // no thread could be made: alone it takes longer, that is all
+    struct team *t = n == 1 ? NULL : pool ? pool->team : take_team(n);
+    if (!t) {  // or no thread could be made: alone it takes longer, that is all
         member(0, 1, r);
         return;
     }
@@ -120,41 +127,46 @@ static void run_on_team(struct run *r, int n) {
     if (!pool) give_team(t);
 }
 
-// Threads that the busiest node can use, 0 if there is nothing to run; -1 (sentence recorded) if a node cannot be run.
-static int survey(const struct ggml_cgraph *g, int n_threads) {
-    int most = 0;
+// Whether everything that is to be computed can be: the operation exists, and all that it reads and writes has memory.
+static bool ready(const struct ggml_cgraph *g) {
     for (int i = 0; i < g->n_nodes; i++) {
         const struct ggml_tensor *t = g->nodes[i];
         const struct op *op = op_get(t->op);
         if (!op) {
             (void) err_set(ERR_UNSUPPORTED, "%s: there is no operation %d in this build", t->name, (int) t->op);
-            return -1;
+            return false;
         }
         if (!cpu_node_runs(op, t)) continue;
         bool there = t->data != NULL;
         for (int k = 0; k < GGML_MAX_SRC; k++)
             there &= !t->src[k] || t->src[k]->data || ggml_is_empty(t->src[k]);  // holes: no mask, say
-        if (!there) {
-            (void) err_set(ERR_INVALID, "%s (%s): it or one of its sources has no memory; allocate the graph first", t->name,
-                           ggml_op_desc(t));
-            return -1;
-        }
-        const int n = cpu_node_threads(op, t, n_threads);
-        if (n > most) most = n;
+        if (there) continue;
+        (void) err_set(ERR_INVALID, "%s (%s): it or one of its sources has no memory; allocate the graph first", t->name,
+                       ggml_op_desc(t));
+        return false;
     }
+    return true;
+}
+
+// Threads that the busiest step can use out of nth, 0 if there is nothing to run.
+static int busiest(const struct run *r, int nth) {
+    int most = 0, at = 0;
+    for (struct step s; next_step(r, &at, nth, &s);) most = s.n_threads > most ? s.n_threads : most;
     return most;
 }
 
-enum ggml_status cpu_graph_compute(struct ggml_cgraph *g, struct ggml_cplan *plan) {
-    const int n = survey(g, plan->n_threads);
-    if (n < 0) return GGML_STATUS_FAILED;
-    struct run r = {.g = g, .plan = plan};
+enum ggml_status cpu_graph_compute(struct ggml_cgraph *g, struct ggml_cplan *plan, struct step_list *list, bool singly) {
+    const int nth = members(plan);
+    struct run r = {.g = g, .plan = plan, .singly = singly};
+    const bool known = list && !singly && step_list_is_for(list, g, nth);
+    if (!known && !ready(g)) return GGML_STATUS_FAILED;
+    if (known || (list && !singly && step_list_make(list, g, nth))) r.list = list;
     if (plan->work_data) {
         r.work = (void *) GGML_PAD((uintptr_t) plan->work_data, (uintptr_t) 64);
         r.work_bytes = plan->work_size > 64 ? plan->work_size - 64 : 0;
     }
-    if (n == 1) member(0, 1, &r);
-    if (n > 1) run_on_team(&r, n);
+    const int n = busiest(&r, nth);
+    if (n > 0) run_on_team(&r, n);
     if (atomic_load(&r.crew.failing)) {
         (void) err_set(ERR_INVALID, "%s", r.crew.failure);
         return GGML_STATUS_FAILED;
@@ -177,7 +189,7 @@ enum ggml_status ggml_graph_compute(struct ggml_cgraph *cgraph, struct ggml_cpla
                        cplan->work_data ? "" : ", which is not there (work_data is NULL)");
         return GGML_STATUS_FAILED;
     }
-    return cpu_graph_compute(cgraph, cplan);
+    return cpu_graph_compute(cgraph, cplan, NULL, false);
 }
 
 enum ggml_status ggml_graph_compute_with_ctx(struct ggml_context *ctx, struct ggml_cgraph *cgraph, int n_threads) {

@@ -1,10 +1,9 @@
 // The processor as a device: host memory, one stream that computes at once. Running graphs is the executor's work
 // (compute.c); this file gives it threads, a work buffer that only grows, and the faces that ggml-backend.h and ggml-cpu.h
 // ask for.
+#include "backend/cpu/step.h"
+#include "backend/cpu/cpu.h"
 #include "device/device.h"
-#include "graph/graph.h"
-#include "ops/op.h"
-#include "ggml-cpu.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -27,6 +26,7 @@ struct stream {
         ggml_threadpool_t threadpool;
         struct ggml_cplan plan;
     } last;
+    struct step_list steps;  // of the last graph
 };
 
 struct plan {
@@ -59,6 +59,7 @@ static const char *name(ggml_backend_t backend) {
 static void stream_free(ggml_backend_t backend) {
     struct stream *s = backend->context;
     free(s->work);
+    step_list_free(&s->steps);
     free(s);
     free(backend);
 }
@@ -95,18 +96,20 @@ static struct ggml_cplan cplan_for(struct stream *s, const struct ggml_cgraph *g
 
 static bool graph_reserve(ggml_backend_t backend, struct ggml_cgraph *graph) {
     struct stream *s = backend->context;
-    return work_reserve(s, cplan_for(s, graph).work_size);
+    return work_reserve(s, cplan_for(s, graph).work_size) && step_list_reserve(&s->steps, graph) == ERR_OK;
 }
 
 static size_t work_size(ggml_backend_t backend) { return ((struct stream *) backend->context)->work_bytes; }
 
 static enum ggml_status graph_compute(ggml_backend_t backend, struct ggml_cgraph *graph, int flags) {
-    (void) flags;
     struct stream *s = backend->context;
+    const bool singly = (flags & GGML_COMPUTE_NO_FUSE) != 0, comes_again = graph->uid != 0 && !singly;
+    if (graph->failure && graph->failure[0]) DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "%s", graph->failure);
     struct ggml_cplan p = cplan_for(s, graph);
     if (!work_reserve(s, p.work_size)) return GGML_STATUS_ALLOC_FAILED;
+    if (comes_again && step_list_reserve(&s->steps, graph) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
     p.work_data = s->work;
-    return ggml_graph_compute(graph, &p);
+    return cpu_graph_compute(graph, &p, comes_again ? &s->steps : NULL, singly);
 }
 
 static void graph_plan_free(ggml_backend_t backend, ggml_backend_graph_plan_t plan) {

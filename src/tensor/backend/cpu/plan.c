@@ -1,6 +1,6 @@
-// Planning a graph for the CPU: how many threads can be of use, and the scratch memory of the neediest node.
+// Planning a graph for the CPU: how many threads can be of use, and the scratch memory of the neediest step.
+#include "backend/cpu/step.h"
 #include "backend/cpu/cpu.h"
-#include "ops/op.h"
 
 int cpu_node_threads(const struct op *op, const struct ggml_tensor *t, int n) {
     if (n <= 1 || !op->threads) return n;
@@ -25,6 +25,12 @@ struct ggml_cplan ggml_graph_plan(const struct ggml_cgraph *cgraph, int n_thread
         const int n = cpu_node_threads(op, t, n_threads);
         if (n > plan.n_threads) plan.n_threads = n;
         const size_t bytes = op->scratch ? op->scratch(t, n) : 0;
+        if (bytes > plan.work_size) plan.work_size = bytes;
+    }
+    struct step s;
+    for (int i = 0; step_find(cgraph, i, n_threads, false, &s); i = s.first + s.n_nodes) {
+        if (s.n_threads > plan.n_threads) plan.n_threads = s.n_threads;
+        const size_t bytes = s.fuse ? step_scratch(cgraph, &s) : 0;  // its nodes are counted one by one, too
         if (bytes > plan.work_size) plan.work_size = bytes;
     }
     if (plan.work_size > 0) plan.work_size += 64;  // the caller's memory may begin anywhere, scratch is aligned to 64
