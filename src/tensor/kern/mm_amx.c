@@ -214,7 +214,8 @@ static void amx_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *t
 #define QUANT(ID, name, sub, min, offset, max)                                                                              \
     static void encode_##name(const float *x, int64_t k, void *act) { mm_record_encode(x, k, act, sub, min, offset); }      \
     static void run_##name(const struct mm_job *j) { amx_run(j, panel_##name, tiles_##sub##_##min, sub); }                  \
-    static const struct mm_path path_##name = {MM_I8, L, offset, mm_record_bytes, encode_##name, amx_scratch, run_##name};
+    static const struct mm_path path_##name = {                                                                             \
+        MM_I8, L, MM_VARIANT(sub, min, offset), mm_record_bytes, encode_##name, amx_scratch, run_##name};
 #include "kern/mm_quant.def"
 #undef QUANT
 

@@ -11,6 +11,9 @@ static inline float *mm_job_result(const struct mm_job *j, int64_t c) {
     return j->dst + (size_t) (j->dst_idx ? j->dst_idx[c] : c) * j->dst_stride;
 }
 
+// Variant of integer columns: what their sums and scales are made for (mm_quant.def).
+#define MM_VARIANT(sub, min, offset) ((offset) | (min) << 8 | ((sub) == 16) << 9)
+
 // Paths of the level being compiled; the integer one is NULL for types without an integer form.
 const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col, bool exact);
 const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col);

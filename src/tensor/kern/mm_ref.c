@@ -67,7 +67,8 @@ static void run_quant(const struct mm_job *j, void (*groups)(const void *, struc
 #define QUANT(ID, name, sub, min, offset, max)                                                                              \
     static void encode_##name(const float *x, int64_t k, void *act) { mm_record_encode(x, k, act, sub, min, 0); }           \
     static void run_##name(const struct mm_job *j) { run_quant(j, groups_##name, sub, min); }                               \
-    static const struct mm_path path_##name = {MM_I8, 1, 0, mm_record_bytes, encode_##name, quant_scratch, run_##name};
+    static const struct mm_path path_##name = {                                                                             \
+        MM_I8, 1, MM_VARIANT(sub, min, 0), mm_record_bytes, encode_##name, quant_scratch, run_##name};
 #include "kern/mm_quant.def"
 #undef QUANT
 
