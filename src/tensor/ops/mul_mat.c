@@ -2,7 +2,7 @@
 // of b. The columns (rows of b) are encoded once into the form that suits a's type, then pieces of rows times columns are
 // handed out one by one. Which path computes a piece never shows in its bits (kern/mm.h).
 #include "ops/backward.h"
-#include "ops/mul_mat_int.h"
+#include "ops/mul_mat.h"
 
 static enum err infer(const struct ggml_tensor *t, struct op_shape *s) {
     const struct ggml_tensor *a = t->src[0], *b = t->src[1];

@@ -2,7 +2,7 @@
 // as {k, m, n_expert}, b {k, 1 or n_slot, n_token}, ids {n_slot, n_token} i32, result {m, n_slot, n_token}.
 // Work goes by expert: its tokens are listed first (in token order), then its rows are multiplied with all of them at once;
 // an expert nobody chose is never read. An id outside 0 .. n_expert-1 fails the node before anything is written.
-#include "ops/mul_mat_int.h"
+#include "ops/mul_mat.h"
 
 static enum err infer(const struct ggml_tensor *t, struct op_shape *s) {
     const struct ggml_tensor *a = t->src[0], *b = t->src[1], *ids = t->src[2];

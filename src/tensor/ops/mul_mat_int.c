@@ -1,5 +1,5 @@
 // Reading and encoding the operands of products, and cutting their work.
-#include "ops/mul_mat_int.h"
+#include "ops/mul_mat.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // out_prod: {n, k} and {m, k} give {n, m}: result[i, j] = sum over l of a[i, l] * b[j, l], summed in order of l, one fma each.
 // Dimensions 2 and 3 of a are repeated to those of b. Both may have any type; b any strides.
 #include "ops/backward.h"
-#include "ops/mul_mat_int.h"
+#include "ops/mul_mat.h"
 
 #include <string.h>
 

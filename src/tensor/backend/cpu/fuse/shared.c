@@ -2,7 +2,7 @@
 // handed out together, with no meeting of the threads between them. Every result is written where it belongs.
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/fuse/fuse.h"
-#include "ops/mul_mat_int.h"
+#include "ops/mul_mat.h"
 
 enum { MOST = 4 };
 
