@@ -347,7 +347,7 @@ GGML_API enum ggml_status ggml_backend_tensor_alloc(ggml_backend_buffer_t buffer
 GGML_API enum ggml_status ggml_backend_view_init(struct ggml_tensor *tensor);
 // The caller's host memory [size] as a buffer of the processor; see ggml_backend_dev_buffer_from_host_ptr.
 GGML_API ggml_backend_buffer_t ggml_backend_cpu_buffer_from_ptr(void *ptr, size_t size);
-// Host memory; tensors at multiples of 32 bytes, buffers at multiples of 64.
+// Host memory; tensors at multiples of 32 bytes, buffers at multiples of 64. A new buffer is all zero.
 GGML_API ggml_backend_buffer_type_t ggml_backend_cpu_buffer_type(void);
 
 #ifdef __cplusplus

@@ -162,7 +162,7 @@ int main(int argc, char **argv) {
     llama_token *t = malloc(sizeof *t * (size_t) step);
     t[0] = 1;
     if (llama_decode(c, llama_batch_get_one(t, 1)) != 0) return 1;  // the process's team of threads is made once
-    llama_memory_clear(llama_get_memory(c), false);
+    llama_memory_clear(llama_get_memory(c), true);  // writes the whole cache, whose pages are not real before
     const long calls0 = calls;
     for (int32_t at = 0; at < (int32_t) llama_n_ctx(c); at += step) {
         const int32_t n = (int32_t) llama_n_ctx(c) - at < step ? (int32_t) llama_n_ctx(c) - at : step;

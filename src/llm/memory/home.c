@@ -37,7 +37,8 @@ enum err home_alloc(struct tensor_home *h, const char *what, bool no_alloc) {
             return err_set(ERR_NOMEM, "no room for %s: %zu bytes are needed in %s; a smaller context (-c) needs less", what,
                            need, ggml_backend_buft_name(h->part[i].buft));
         }
-        ggml_backend_buffer_clear(h->part[i].buf, 0);
+        // the CPU's buffers are zero when they are new; writing zeros would make every page of them real
+        if (h->part[i].buft != ggml_backend_cpu_buffer_type()) ggml_backend_buffer_clear(h->part[i].buf, 0);
     }
     return ERR_OK;
 }

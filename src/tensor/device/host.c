@@ -4,7 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void free_owned(ggml_backend_buffer_t buffer) { free(buffer->context); }
+// Owned memory is zero when it is new. It comes from calloc, which knows that pages fresh from the system are zero: a cache of keys
+// and values takes no memory, and no time to clear, before it is used. The block's address stands in front of the base.
+static void *alloc_zeroed(size_t size) {
+    char *block = calloc(1, size + DEVICE_HOST_BASE_ALIGN + sizeof(void *));
+    if (!block) return NULL;
+    void **base = (void **) GGML_PAD((uintptr_t) block + sizeof(void *), DEVICE_HOST_BASE_ALIGN);
+    base[-1] = block;
+    return base;
+}
+
+static void free_zeroed(void *base) { free(((void **) base)[-1]); }
+
+static void free_owned(ggml_backend_buffer_t buffer) { free_zeroed(buffer->context); }
 
 static void *base(ggml_backend_buffer_t buffer) { return buffer->context; }
 
@@ -38,14 +50,14 @@ static const struct ggml_buffer_iface borrowed_iface = {
 static const char *name(ggml_backend_buffer_type_t buft) { return buft->context; }
 
 static ggml_backend_buffer_t alloc_buffer(ggml_backend_buffer_type_t buft, size_t size) {
-    void *p = NULL;
-    if (size > SIZE_MAX / 2 || posix_memalign(&p, DEVICE_HOST_BASE_ALIGN, size) != 0) {
+    void *p = size <= SIZE_MAX / 2 ? alloc_zeroed(size) : NULL;
+    if (!p) {
         DEVICE_FAIL(NULL, ERR_NOMEM,
                     "no host memory for a %s buffer of %zu bytes (%.1f MiB): use a smaller context, batch or model",
                     name(buft), size, (double) size / 1048576.0);
     }
     const ggml_backend_buffer_t buffer = ggml_device_buffer_new(buft, &owned_iface, p, size);
-    if (!buffer) free(p);
+    if (!buffer) free_zeroed(p);
     return buffer;
 }
 
