@@ -79,6 +79,15 @@ GGML_API const char *gguf_get_val_str_n(const struct gguf_context *ctx, int64_t 
 // String i of an array of strings, in place: *len bytes (len may be NULL), NO terminator. Costs no allocation.
 // Owner: ctx. Errors: sentence recorded, NULL. Thread: any number at a time.
 GGML_API const char *gguf_get_arr_str_view(const struct gguf_context *ctx, int64_t key_id, size_t i, size_t *len);
+// All strings of an array where they lie, base [bytes]: string i begins at base + offs[i] [n], and its length is the 64-bit
+// little-endian number (not aligned) in the 8 bytes before it.
+struct gguf_str_span {
+    const char *base;
+    const uint32_t *offs;
+    size_t n, bytes;
+};
+// Owner: ctx; valid until the key is set again. Errors: sentence recorded, all zero. Thread: any number at a time.
+GGML_API struct gguf_str_span gguf_get_arr_str_span(const struct gguf_context *ctx, int64_t key_id);
 // gguf_set_arr_str for strings that may hold zero bytes: lens [n] bytes each.
 GGML_API void gguf_set_arr_str_n(struct gguf_context *ctx, const char *key, const char **data, const size_t *lens, size_t n);
 // The whole file, mapped read-only, of a context made by gguf_init_from_file: tensor i lies at

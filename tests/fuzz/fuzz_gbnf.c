@@ -6,9 +6,9 @@
 static const struct llama_vocab *vocab(void) {
     static struct llama_vocab *v;  // made once: a fuzzer runs millions of times in one process
     if (!v) {
-        struct gguf_context *g = fuzz_vocab(0);
+        static struct gguf_context *g;  // lives as long as the vocabulary
+        g = fuzz_vocab(0);
         FUZZ_CHECK(vocab_load(&v, g) == ERR_OK);
-        gguf_free(g);
     }
     return v;
 }

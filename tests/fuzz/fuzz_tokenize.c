@@ -8,9 +8,9 @@
 static struct llama_vocab *vocab_number(int k) {
     static struct llama_vocab *vocabs[FUZZ_N_VOCAB];  // made once: a fuzzer runs millions of times in one process
     if (!vocabs[k]) {
-        struct gguf_context *g = fuzz_vocab(k);
-        FUZZ_CHECK(vocab_load(&vocabs[k], g) == ERR_OK);
-        gguf_free(g);
+        static struct gguf_context *metas[FUZZ_N_VOCAB];  // live as long as the vocabularies
+        metas[k] = fuzz_vocab(k);
+        FUZZ_CHECK(vocab_load(&vocabs[k], metas[k]) == ERR_OK);
     }
     return vocabs[k];
 }

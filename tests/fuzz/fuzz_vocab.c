@@ -28,8 +28,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct gguf_context *g = gguf_init_from_buffer(data, size, (struct gguf_init_params){.no_alloc = true});
     struct llama_vocab *v = NULL;
     if (g && vocab_load(&v, g) == ERR_OK) {
-        gguf_free(g);  // nothing of it is needed any more
-        g = NULL;
         use(v);
         vocab_free(v);
     }

@@ -16,7 +16,12 @@ struct vocab_spec {
     void (*more)(struct gguf_context *meta);  // NULL: nothing
 };
 
+// Keys live as long as the vocabularies made of them: to the end of the test program.
 static inline enum err vocab_make(struct llama_vocab **out, const struct vocab_spec *s) {
+    static struct kept {
+        struct kept *next;
+        struct gguf_context *g;
+    } * all;
     struct gguf_context *g = gguf_init_empty();
     gguf_set_val_str(g, "tokenizer.ggml.model", s->model);
     if (s->pre) gguf_set_val_str(g, "tokenizer.ggml.pre", s->pre);
@@ -26,7 +31,10 @@ static inline enum err vocab_make(struct llama_vocab **out, const struct vocab_s
     if (s->merges) gguf_set_arr_str(g, "tokenizer.ggml.merges", s->merges, s->n_merge);
     if (s->more) s->more(g);
     enum err e = vocab_load(out, g);
-    gguf_free(g);
+    struct kept *k = malloc(sizeof *k);
+    assert_non_null(k);
+    *k = (struct kept){all, g};
+    all = k;
     return e;
 }
 

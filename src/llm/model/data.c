@@ -13,7 +13,7 @@
 
 struct loader {
     struct llama_model *m;
-    bool mmap, mlock, direct;
+    bool mlock, direct;
     bool lock_warned;
     uint64_t done;
     char *staging;   // aligned for direct reading, STAGING_BYTES
@@ -86,6 +86,8 @@ static enum err map_run(struct loader *l, struct span *s, int n) {
     struct model_map *map = &maps[m->n_maps];
     memset(map, 0, sizeof *map);
     TRY(file_map(&src->file, first, end - first, &map->map));
+    map->fd = src->file.fd;
+    map->at = first - (uint64_t) (map->map.data - (const char *) map->map.base);
     m->n_maps++;
     size_t largest = 0;
     for (int i = 0; i < n; i++)
@@ -267,15 +269,20 @@ static void close_direct(struct loader *l) {
     free(l->staging);
 }
 
-enum err data_load(struct llama_model *m, llama_model_set_tensor_data_t set, void *ud) {
-    struct loader l = {.m = m};
-    const enum llama_load_mode mode = m->params.load_mode;
-    l.mmap = wants_mmap(m);
-    l.mlock = mode == LLAMA_LOAD_MODE_MLOCK || mode == LLAMA_LOAD_MODE_MMAP_MLOCK;
-    l.direct = mode == LLAMA_LOAD_MODE_DIRECT_IO && m->n_sources > 0;
+static bool wants_lock(const struct llama_model *m) {
+    return m->params.load_mode == LLAMA_LOAD_MODE_MLOCK || m->params.load_mode == LLAMA_LOAD_MODE_MMAP_MLOCK;
+}
+
+enum err data_map(struct llama_model *m) {
+    struct loader l = {.m = m, .mlock = wants_lock(m)};
     if (!report(&l)) return cancelled();
+    return wants_mmap(m) && !m->params.no_alloc ? map_weights(&l) : ERR_OK;
+}
+
+enum err data_load(struct llama_model *m, llama_model_set_tensor_data_t set, void *ud) {
+    struct loader l = {.m = m, .mlock = wants_lock(m)};
+    l.direct = m->params.load_mode == LLAMA_LOAD_MODE_DIRECT_IO && m->n_sources > 0;
     if (m->params.no_alloc) return make_buffers(&l);
-    if (l.mmap) TRY(map_weights(&l));
     TRY(make_buffers(&l));
     if (l.direct) open_direct(&l);
     const enum err e = fill_all(&l, set, ud);

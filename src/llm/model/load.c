@@ -51,13 +51,17 @@ static enum err load(struct llama_model *m, const struct gguf_context *user, lla
     TRY(meta_prepare(m, user));
     TRY(find_arch(m));
     guess_ftype(m);
-    if (!m->plan_only) TRY(vocab_load(&m->vocab, m->meta));
     const struct model_build b = {.arch = m->arch, .meta = m->meta, .has_tensor = has_tensor, .ud = m};
-    TRY(arch_read_keys(&m->hp, &b, m->vocab ? llama_vocab_n_tokens(m->vocab) : count_tokens(m)));
-    if (m->params.vocab_only) return ERR_OK;
+    TRY(arch_read_keys(&m->hp, &b, count_tokens(m)));
+    if (m->params.vocab_only) return vocab_load(&m->vocab, m->meta);
     TRY(place_devices(m));
     TRY(tensors_make(m, user));
-    return data_load(m, set, ud);
+    TRY(data_map(m));
+    struct prefault *p = prefault_begin(m);
+    enum err e = m->plan_only ? ERR_OK : vocab_load(&m->vocab, m->meta);
+    if (e == ERR_OK) e = data_load(m, set, ud);
+    prefault_end(p);
+    return e;
 }
 
 // `open` is done; on failure everything goes.

@@ -30,6 +30,8 @@ struct model_tensor {
 
 struct model_map {
     struct file_map map;
+    int fd;       // of the file
+    uint64_t at;  // map.base in it
     ggml_backend_buffer_t buf;
 };
 
@@ -86,8 +88,12 @@ ggml_backend_buffer_type_t place_tensor(struct llama_model *m, const char *name,
                                         enum ggml_type type, int n_dims, const int64_t *ne);
 // tensors.c
 MUST_USE enum err tensors_make(struct llama_model *m, const struct gguf_context *user);
-// data.c
+// data.c: first the mappings, then everything that must be read.
+MUST_USE enum err data_map(struct llama_model *m);
 MUST_USE enum err data_load(struct llama_model *m, llama_model_set_tensor_data_t set, void *ud);
 void data_free(struct llama_model *m);
+// prefault.c: between the two, a thread works on the mappings until it is stopped. NULL: there is nothing to do, or no thread.
+struct prefault *prefault_begin(const struct llama_model *m);
+void prefault_end(struct prefault *p);
 // Would (or do) this tensor's bytes stay in the mapped file?
 bool data_is_mapped(const struct llama_model *m, const struct model_tensor *t);

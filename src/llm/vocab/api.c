@@ -14,8 +14,8 @@ enum llama_vocab_type llama_vocab_type(const struct llama_vocab *vocab) {
 int32_t llama_vocab_n_tokens(const struct llama_vocab *vocab) { return vocab ? vocab->n : 0; }
 
 const char *llama_vocab_get_text(const struct llama_vocab *vocab, llama_token token) {
-    size_t len;
-    return has(vocab, token, "vocab_get_text") ? texts_at(&vocab->text, (uint32_t) token, &len) : NULL;
+    // with a terminator: copies, made when the first is asked for
+    return has(vocab, token, "vocab_get_text") ? gguf_get_arr_str(vocab->meta, vocab->text_id, (size_t) token) : NULL;
 }
 
 float llama_vocab_get_score(const struct llama_vocab *vocab, llama_token token) {

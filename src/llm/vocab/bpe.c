@@ -70,27 +70,30 @@ static inline uint32_t pair_order(const struct llama_vocab *v, const char *p, si
 
 #include "vocab/merge.h"
 
-// Undoes the byte-to-character map of GPT-2. False if a character is not one of its 256.
+// Undoes the byte-to-character map of GPT-2. False if a character is not one of its 256: printable ASCII, and U+00A1 to U+0143 in two
+// bytes each.
 static bool unmap(const char *text, size_t len, char *out, size_t *n) {
     static const uint8_t others[] = {// the bytes of U+0100, U+0101, ...: those that do not stand for themselves
                                      0,   1,   2,   3,   4,   5,   6,   7,   8,   9,   10,  11,  12,  13,  14,  15,  16,
                                      17,  18,  19,  20,  21,  22,  23,  24,  25,  26,  27,  28,  29,  30,  31,  32,  127,
                                      128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144,
                                      145, 146, 147, 148, 149, 150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 173};
-    size_t k = 0;
-    for (const char *p = text, *end = text + len; p < end;) {
-        int step;
-        uint32_t c = utf8_decode(p, end, &step);
-        p += step;
-        if (c >= 0x100 && c < 0x100 + sizeof others) {
-            out[k++] = (char) others[c - 0x100];
-        } else if ((c > 0x20 && c < 0x7f) || (c > 0xa0 && c < 0x100 && c != 0xad)) {
-            out[k++] = (char) c;
-        } else {
-            return false;
+    char *to = out;
+    for (const uint8_t *p = (const uint8_t *) text, *end = p + len; p < end; p++) {
+        uint32_t c = *p;
+        if (c - 0x21 > 0x7e - 0x21) {
+            if (c - 0xc2 > 0xc5 - 0xc2 || end - p < 2 || (p[1] & 0xc0) != 0x80) return false;
+            c = (c & 0x1f) << 6 | (*++p & 0x3f);
+            if (c < 0x100) {
+                if (c <= 0xa0 || c == 0xad) return false;
+            } else {
+                if (c >= 0x100 + sizeof others) return false;
+                c = others[c - 0x100];
+            }
         }
+        *to++ = (char) c;
     }
-    *n = k;
+    *n = (size_t) (to - out);
     return true;
 }
 
@@ -153,15 +156,13 @@ static enum err load_merges(struct llama_vocab *v, const struct gguf_context *me
     if (id < 0)
         return err_set(ERR_FORMAT, "vocab: key '%s' is missing; a vocabulary of kind %s needs it", key, v->kind->model);
     TRY(check_strings(meta, id, key));
-    size_t n = gguf_get_arr_n(meta, id), bytes = 1, len;
-    for (size_t i = 0; i < n; i++) {
-        gguf_get_arr_str_view(meta, id, i, &len);
-        bytes += len + 1;
-    }
+    const struct gguf_str_span span = gguf_get_arr_str_span(meta, id);
+    const size_t n = span.n, bytes = span.bytes - 7 * n + 1;
+    size_t len;
     if (n >= INT32_MAX || bytes >= UINT32_MAX) return err_set(ERR_UNSUPPORTED, "vocab: %zu merges of %zu bytes", n, bytes);
     uint64_t size = 16;
     while (size < n + n / 2 + 1) size *= 2;
-    b->slots = calloc((size_t) size, sizeof *b->slots);
+    b->slots = index_slots((size_t) size);
     b->mask = (uint32_t) (size - 1);
     b->left = malloc((n + 1) * sizeof *b->left);
     b->merges.offs = malloc((n + 1) * sizeof *b->merges.offs);
@@ -173,7 +174,7 @@ static enum err load_merges(struct llama_vocab *v, const struct gguf_context *me
     b->merges.offs[0] = 0;
     uint64_t hashes[INDEX_AHEAD];
     for (size_t i = 0; i < n; i++) {
-        const char *p = gguf_get_arr_str_view(meta, id, i, &len);
+        const char *p = span_at(&span, (uint32_t) i, &len);
         if (i >= INDEX_AHEAD) put_merge(b, (uint32_t) (i - INDEX_AHEAD), hashes[i % INDEX_AHEAD]);
         TRY(add_merge(v, p, len, (uint32_t) i, &at, &hashes[i % INDEX_AHEAD]));
         b->merges.offs[i + 1] = at;
@@ -247,29 +248,29 @@ static void unload(struct llama_vocab *v) {
     v->bpe = NULL;
 }
 
-static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, const struct llama_vocab *v) {
-    if (v->bpe->raw && attr & LLAMA_TOKEN_ATTR_BYTE) {
-        int byte = vocab_byte_of(text, len);
-        if (byte >= 0) {
-            out[0] = (char) byte;
-            return 1;
-        }
+static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, struct llama_vocab *v,
+                    bool *findable) {
+    const struct bpe *b = v->bpe;
+    *findable = false;
+    const int byte = b->raw && attr & LLAMA_TOKEN_ATTR_BYTE ? vocab_byte_of(text, len) : -1;
+    if (byte >= 0) {
+        out[0] = (char) byte;
+        return 1;
     }
     if (attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN | LLAMA_TOKEN_ATTR_USER_DEFINED)) {
         memcpy(out, text, len);
         return len;
     }
-    return plain(v, text, len, out);
-}
-
-static bool findable(const char *text, size_t len, enum llama_token_attr attr, const struct llama_vocab *v) {
-    const int special = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN | LLAMA_TOKEN_ATTR_USER_DEFINED;
-    if (len == 0 || attr & special) return false;
-    if (v->bpe->raw) return !(attr & LLAMA_TOKEN_ATTR_BYTE && vocab_byte_of(text, len) >= 0);
-    for (size_t i = 0; i < len; i++) {
-        if ((uint8_t) text[i] <= 0x20 || (uint8_t) text[i] == 0x7f) return false;  // not of the map, so no text gives it
+    *findable = true;
+    bool spaces, glue;
+    size_t n;
+    if (b->raw && v->escape_spaces) return vocab_unescape_token(text, len, out, &spaces, &glue);
+    if (!b->raw && unmap(text, len, out, &n)) return n;
+    memcpy(out, text, len);
+    for (size_t i = 0; !b->raw && i < len; i++) {
+        if ((uint8_t) text[i] <= 0x20 || (uint8_t) text[i] == 0x7f) *findable = false;  // not of the map: no text gives it
     }
-    return true;
+    return len;
 }
 
 // ---- encoding
@@ -358,7 +359,6 @@ const struct vocab_kind vocab_kind_bpe = {
     .mask = -1,
     .clean_spaces = true,
     .piece = piece,
-    .findable = findable,
     .load = load,
     .free = unload,
     .encode = encode,
@@ -377,7 +377,6 @@ const struct vocab_kind vocab_kind_gemma4 = {
     .mask = 4,
     .clean_spaces = false,
     .piece = piece,
-    .findable = findable,
     .load = load,
     .free = unload,
     .encode = encode,

@@ -1,4 +1,5 @@
-// From the keys of a file to a vocabulary: texts, attributes and scores are copied out in one pass, then pieces and the index.
+// From the keys of a file to a vocabulary: texts and scores stay where they lie; attributes, pieces and the index over them are
+// made in one pass each.
 #include "vocab/vocab_int.h"
 #include "base/log.h"
 #include <stdlib.h>
@@ -36,6 +37,55 @@ size_t vocab_unescape(const char *text, size_t len, char *out) {
     }
     if (text < end) memmove(to, text, (size_t) (end - text));
     return (size_t) (to - out) + (size_t) (end - text);
+}
+
+static uint64_t load8(const char *p) {
+    uint64_t w;
+    memcpy(&w, p, 8);
+    return w;
+}
+
+// The last n < 8 bytes of a text; the others are 0.
+static uint64_t load_tail(const char *p, size_t n) {
+    uint32_t a, b;
+    if (n >= 4) {
+        memcpy(&a, p, 4);
+        memcpy(&b, p + n - 4, 4);
+        return a | (uint64_t) b << 8 * (n - 4);
+    }
+    if (n == 0) return 0;
+    return (uint8_t) p[0] | (uint64_t) (uint8_t) p[n / 2] << 8 * (n / 2) | (uint64_t) (uint8_t) p[n - 1] << 8 * (n - 1);
+}
+
+static bool holds(uint64_t w, uint8_t byte) {
+    const uint64_t ones = 0x0101010101010101u, x = w ^ ones * byte;
+    return (x - ones) & ~x & ones << 7;
+}
+
+// Eight bytes at a time: what is not ASCII after a leading U+2581, where a second one may be, goes the slow way.
+size_t vocab_unescape_token(const char *text, size_t len, char *out, bool *spaces, bool *glue) {
+    const char *end = text + len;
+    char *to = out;
+    *spaces = false;
+    if (len >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0) {
+        *to++ = ' ';
+        text += 3;
+    }
+    while (text < end) {
+        const size_t n = end - text < 8 ? (size_t) (end - text) : 8;
+        const uint64_t w = n == 8 ? load8(text) : load_tail(text, n);
+        if (holds(w, 0xe2)) {
+            *spaces |= memchr(text, ' ', (size_t) (end - text)) != NULL;
+            *glue = true;
+            return (size_t) (to - out) + vocab_unescape(text, (size_t) (end - text), to);
+        }
+        *spaces |= holds(w, ' ');
+        memcpy(to, &w, 8);
+        text += n;
+        to += n;
+    }
+    *glue = *spaces;
+    return (size_t) (to - out);
 }
 
 void vocab_mark_glue(struct llama_vocab *v, const char *p, size_t len) {
@@ -76,30 +126,16 @@ static enum err load_texts(struct llama_vocab *v, const struct gguf_context *met
     int64_t id;
     TRY(find_array(meta, key, GGUF_TYPE_STRING, SIZE_MAX, &id));
     if (id < 0) return err_set(ERR_FORMAT, "vocab: key '%s' is missing", key);
-    size_t n = gguf_get_arr_n(meta, id), bytes = 0, len;
-    for (size_t i = 0; i < n; i++) {
-        gguf_get_arr_str_view(meta, id, i, &len);
-        bytes += len + 1;
-    }
+    v->meta = meta;
+    v->text_id = id;
+    v->text = gguf_get_arr_str_span(meta, id);
+    const size_t n = v->text.n, bytes = v->text.bytes - 7 * n;  // with a terminator instead of each length
     if (n == 0 || n >= INT32_MAX / 4 || bytes >= UINT32_MAX / 4) {
         return err_set(ERR_UNSUPPORTED, "vocab: key '%s' has %zu tokens of %zu bytes", key, n, bytes);
     }
     v->n = (int32_t) n;
-    v->text.n = (uint32_t) n;
-    v->text.offs = malloc((n + 1) * sizeof *v->text.offs);
-    v->text.bytes = malloc(bytes + 1);
     v->attrs = malloc(n * sizeof *v->attrs);
-    if (!v->text.offs || !v->text.bytes || !v->attrs) return err_set(ERR_NOMEM, "vocab: no memory for %zu tokens", n);
-    uint32_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        const char *p = gguf_get_arr_str_view(meta, id, i, &len);
-        v->text.offs[i] = at;
-        memcpy(v->text.bytes + at, p, len);
-        v->text.bytes[at + len] = 0;
-        at += (uint32_t) len + 1;
-    }
-    v->text.offs[n] = at;
-    return ERR_OK;
+    return v->attrs ? ERR_OK : err_set(ERR_NOMEM, "vocab: no memory for %zu tokens", n);
 }
 
 static enum err load_attrs(struct llama_vocab *v, const struct gguf_context *meta) {
@@ -121,14 +157,12 @@ static enum err load_attrs(struct llama_vocab *v, const struct gguf_context *met
     }
     TRY(find_array(meta, "tokenizer.ggml.scores", GGUF_TYPE_FLOAT32, (size_t) v->n, &id));
     if (id < 0) return ERR_OK;
-    v->scores = malloc((size_t) v->n * sizeof *v->scores);
-    if (!v->scores) return err_set(ERR_NOMEM, "vocab: no memory for %d tokens", (int) v->n);
-    memcpy(v->scores, gguf_get_arr_data(meta, id), (size_t) v->n * sizeof *v->scores);
-    for (int32_t i = 0; i < v->n; i++) {
-        if (v->scores[i] != v->scores[i])
-            return err_set(ERR_FORMAT, "vocab: the score of token %d is not a number", (int) i);
-    }
-    return ERR_OK;
+    v->scores = gguf_get_arr_data(meta, id);
+    int32_t wrong = 0, i = 0;
+    for (; i < v->n; i++) wrong |= v->scores[i] != v->scores[i];
+    if (!wrong) return ERR_OK;
+    for (i = 0; v->scores[i] == v->scores[i];) i++;
+    return err_set(ERR_FORMAT, "vocab: the score of token %d is not a number", (int) i);
 }
 
 static void load_bytes(struct llama_vocab *v) {
@@ -138,7 +172,7 @@ static void load_bytes(struct llama_vocab *v) {
         for (int32_t i = 0; i < v->n; i++) {
             if (pass == 0 && !(v->attrs[i] & LLAMA_TOKEN_ATTR_BYTE)) continue;
             size_t len;
-            const char *p = texts_at(&v->text, (uint32_t) i, &len);
+            const char *p = span_at(&v->text, (uint32_t) i, &len);
             int b = vocab_byte_of(p, len);
             if (b < 0) {
                 if (pass == 0)
@@ -157,21 +191,21 @@ static enum err load_pieces(struct llama_vocab *v) {
     uint32_t n = (uint32_t) v->n;
     v->piece.n = n;
     v->piece.offs = malloc((n + 1) * sizeof *v->piece.offs);
-    v->piece.bytes = malloc((size_t) v->text.offs[n] + PIECE_SLACK);
+    v->piece.bytes = malloc(v->text.bytes - 7 * (size_t) n + PIECE_SLACK);
     if (!v->piece.offs || !v->piece.bytes) return err_set(ERR_NOMEM, "vocab: no memory for %u tokens", (unsigned) n);
     TRY(index_init(&v->by_piece, n));
     uint32_t at = 0, ahead[INDEX_AHEAD], n_ahead = 0;  // tokens whose place in the index is on its way
     uint64_t hashes[INDEX_AHEAD];
     for (uint32_t i = 0; i < n; i++) {
         size_t len;
-        const char *p = texts_at(&v->text, i, &len);
-        enum llama_token_attr attr = (enum llama_token_attr) v->attrs[i];
+        bool findable;
+        const char *p = span_at(&v->text, i, &len);
         v->piece.offs[i] = at;
-        size_t k = v->kind->piece(p, len, attr, v->piece.bytes + at, v);
+        size_t k = v->kind->piece(p, len, (enum llama_token_attr) v->attrs[i], v->piece.bytes + at, v, &findable);
         at += (uint32_t) k;
         v->piece.bytes[at++] = 0;
         v->piece.offs[i + 1] = at;
-        if (!v->kind->findable(p, len, attr, v) || k == 0) continue;
+        if (!findable || k == 0) continue;
         if (k > v->max_piece) v->max_piece = (uint32_t) k;
         if (n_ahead >= INDEX_AHEAD)
             index_put(&v->by_piece, &v->piece, ahead[n_ahead % INDEX_AHEAD], hashes[n_ahead % INDEX_AHEAD]);
@@ -202,7 +236,7 @@ static bool contains(const struct gguf_context *meta, const char *key, const cha
 static void set_strip(struct llama_vocab *v, const char *text, int attr, bool on) {
     for (int32_t i = 0; i < v->n; i++) {
         size_t len;
-        const char *p = texts_at(&v->text, (uint32_t) i, &len);
+        const char *p = span_at(&v->text, (uint32_t) i, &len);
         if (len != strlen(text) || memcmp(p, text, len) != 0) continue;
         v->attrs[i] = (uint16_t) (on ? v->attrs[i] | attr : v->attrs[i] & ~attr);
     }
@@ -293,12 +327,10 @@ enum err vocab_load(struct llama_vocab **out, const struct gguf_context *meta) {
 void vocab_free(struct llama_vocab *v) {
     if (!v) return;
     if (v->kind && v->kind->free) v->kind->free(v);
-    texts_free(&v->text);
     texts_free(&v->piece);
     index_free(&v->by_piece);
     trie_free(&v->specials);
     free(atomic_load(&v->order));
-    free(v->scores);
     free(v->attrs);
     free(v->eog);
     free(v->suppress);

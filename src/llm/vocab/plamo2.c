@@ -10,21 +10,22 @@
 #define UNKNOWN_COST 10000000
 #define MAX_SCORE 1e5  // of either sign: so many tokens that their costs overflow would not fit a text
 
-static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, const struct llama_vocab *v) {
+static bool is_findable(const char *text, size_t len, enum llama_token_attr attr) {
+    return len > 0 && !(attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) &&
+           !(attr & LLAMA_TOKEN_ATTR_BYTE && vocab_byte_of(text, len) >= 0);
+}
+
+static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, struct llama_vocab *v,
+                    bool *findable) {
     (void) v;
     int byte = attr & LLAMA_TOKEN_ATTR_BYTE ? vocab_byte_of(text, len) : -1;
+    *findable = is_findable(text, len, attr);
     if (byte < 0) {
         memcpy(out, text, len);
         return len;
     }
     out[0] = (char) byte;
     return 1;
-}
-
-static bool findable(const char *text, size_t len, enum llama_token_attr attr, const struct llama_vocab *v) {
-    (void) v;
-    return len > 0 && !(attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) &&
-           !(attr & LLAMA_TOKEN_ATTR_BYTE && vocab_byte_of(text, len) >= 0);
 }
 
 static enum err ready(struct llama_vocab *v, const struct gguf_context *meta) {
@@ -34,8 +35,8 @@ static enum err ready(struct llama_vocab *v, const struct gguf_context *meta) {
     TRY(trie_init(v->trie));
     for (llama_token t = 0; t < v->n; t++) {
         size_t len, n;
-        const char *text = texts_at(&v->text, (uint32_t) t, &len), *p = texts_at(&v->piece, (uint32_t) t, &n);
-        if (findable(text, len, (enum llama_token_attr) v->attrs[t], v)) TRY(trie_add(v->trie, p, n, t));
+        const char *text = span_at(&v->text, (uint32_t) t, &len), *p = texts_at(&v->piece, (uint32_t) t, &n);
+        if (is_findable(text, len, (enum llama_token_attr) v->attrs[t])) TRY(trie_add(v->trie, p, n, t));
     }
     return ERR_OK;
 }
@@ -102,7 +103,6 @@ const struct vocab_kind vocab_kind_plamo2 = {
     .pad = 3,
     .mask = -1,
     .piece = piece,
-    .findable = findable,
     .ready = ready,
     .free = unload,
     .encode = encode,

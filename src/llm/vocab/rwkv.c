@@ -7,9 +7,11 @@ static int hex(char c) {
     return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
-static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, const struct llama_vocab *v) {
+static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, struct llama_vocab *v,
+                    bool *findable) {
     (void) v;
     size_t n = 0;
+    *findable = !(attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN));
     if (attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) {
         memcpy(out, text, len);
         return len;
@@ -28,12 +30,6 @@ static size_t piece(const char *text, size_t len, enum llama_token_attr attr, ch
         }
     }
     return n;
-}
-
-static bool findable(const char *text, size_t len, enum llama_token_attr attr, const struct llama_vocab *v) {
-    (void) text;
-    (void) v;
-    return len > 0 && !(attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN));
 }
 
 static enum err ready(struct llama_vocab *v, const struct gguf_context *meta) {
@@ -91,7 +87,6 @@ const struct vocab_kind vocab_kind_rwkv = {
     .pad = -1,
     .mask = -1,
     .piece = piece,
-    .findable = findable,
     .ready = ready,
     .free = unload,
     .encode = encode,

@@ -63,7 +63,6 @@ static size_t kind_memory(const struct gguf_context *meta, const char *model, st
         return bpe_pattern_memory(meta) + slots(merges.n) + (merges.n + 1) * (sizeof(uint16_t) + sizeof(uint32_t)) +
                merges.n + merges.bytes + 1;
     }
-    if (!strcmp(model, "llama")) return (tokens.n + 1) * sizeof(uint32_t);
     if (!strcmp(model, "t5")) {
         const int64_t map = gguf_find_key(meta, "tokenizer.ggml.precompiled_charsmap");
         const bool array = map >= 0 && gguf_get_kv_type(meta, map) == GGUF_TYPE_ARRAY;
@@ -79,8 +78,7 @@ size_t vocab_memory(const struct gguf_context *meta) {
     size_t n = sizeof(struct llama_vocab);
     if (id < 0 || gguf_get_kv_type(meta, id) != GGUF_TYPE_STRING || t.n == 0) return n;
     const size_t bytes = t.n + t.bytes;
-    n += 2 * (t.n + 1) * sizeof(uint32_t) + bytes + 1 + bytes + PIECE_SLACK;  // texts and pieces
+    n += (t.n + 1) * sizeof(uint32_t) + bytes + PIECE_SLACK;  // pieces
     n += t.n * sizeof(uint16_t) + t.n / 8 + 1 + slots(t.n);
-    if (gguf_find_key(meta, "tokenizer.ggml.scores") >= 0) n += t.n * sizeof(float);
     return n + trie_memory(special_edges(meta, t.n)) + kind_memory(meta, gguf_get_val_str(meta, id), t);
 }

@@ -62,9 +62,11 @@ static const char *const enders[] = {
     "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<eos>", NULL,
 };
 
+static bool is(const char *name, const char *p, size_t len) { return strncmp(name, p, len) == 0 && name[len] == '\0'; }
+
 static bool listed(const char *const *names, const char *p, size_t len) {
     for (; names && *names; names++) {
-        if (strlen(*names) == len && memcmp(*names, p, len) == 0) return true;
+        if (is(*names, p, len)) return true;
     }
     return false;
 }
@@ -117,12 +119,12 @@ static void find_by_name(struct llama_vocab *v) {
     for (int i = 0; i < SPECIAL_COUNT; i++) rank[i] = v->special[i] >= 0 ? 0 : SIZE_MAX;
     for (llama_token t = 0; t < v->n; t++) {
         size_t len;
-        const char *p = texts_at(&v->text, (uint32_t) t, &len);
+        const char *p = span_at(&v->text, (uint32_t) t, &len);
         if (!may_be_role(p, len)) continue;
         for (int i = 0; i < N; i++) {
             const char *const *names = roles[i].names;
             for (size_t k = 0; names && names[k]; k++) {
-                if (strlen(names[k]) != len || memcmp(names[k], p, len) != 0) continue;
+                if (!is(names[k], p, len)) continue;
                 make_control(v, t);
                 if (roles[i].ends) set_ender(v, t);
                 if (rank[roles[i].which] > k + 1) {
@@ -144,7 +146,7 @@ static void mend_harmony(struct llama_vocab *v) {
     for (llama_token t = 0; t < v->n; t++) {
         if (!ends(v, t)) continue;
         size_t len;
-        const char *p = texts_at(&v->text, (uint32_t) t, &len);
+        const char *p = span_at(&v->text, (uint32_t) t, &len);
         if (len == 10 && memcmp(p, "<|return|>", 10) == 0) ret = t;
         if (len == 8 && memcmp(p, "<|call|>", 8) == 0) call = t;
         if (len == 7 && memcmp(p, "<|end|>", 7) == 0) end = t;
@@ -189,9 +191,10 @@ static enum err fill_trie(struct llama_vocab *v) {
     TRY(trie_init(&v->specials));
     const int special = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN | LLAMA_TOKEN_ATTR_USER_DEFINED;
     for (llama_token t = 0; t < v->n; t++) {
+        if (!(v->attrs[t] & special)) continue;
         size_t len;
-        const char *p = texts_at(&v->text, (uint32_t) t, &len);
-        if (v->attrs[t] & special && len > 0) TRY(trie_add(&v->specials, p, len, t));
+        const char *p = span_at(&v->text, (uint32_t) t, &len);
+        if (len > 0) TRY(trie_add(&v->specials, p, len, t));
     }
     return ERR_OK;
 }

@@ -3,14 +3,6 @@
 // gives the same result with words short enough to cache. Spaces stand for U+2581 throughout.
 // Method: Kudo and Richardson 2018, the reference's bpe_model.
 #include "vocab/vocab_int.h"
-#include <stdlib.h>
-
-static inline uint32_t pair_order(const struct llama_vocab *v, const char *p, size_t left, size_t right) {
-    llama_token t = left + right <= v->max_piece ? vocab_find(v, p, left + right) : -1;
-    return t >= 0 ? v->spm_order[t] : UINT32_MAX;
-}
-
-#include "vocab/merge.h"
 
 // Higher scores first: a number that falls as the score rises.
 static uint32_t order_of(float score) {
@@ -21,47 +13,37 @@ static uint32_t order_of(float score) {
     return u == UINT32_MAX ? u - 1 : u;
 }
 
-static enum err ready(struct llama_vocab *v, const struct gguf_context *meta) {
-    (void) meta;
-    v->spm_order = malloc(((size_t) v->n + 1) * sizeof *v->spm_order);
-    if (!v->spm_order) return err_set(ERR_NOMEM, "vocab: no memory for %d tokens", (int) v->n);
-    for (int32_t i = 0; i < v->n; i++) {
-        v->spm_order[i] = order_of(v->scores ? v->scores[i] : 0.0f);
-        if (v->attrs[i] & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN | LLAMA_TOKEN_ATTR_BYTE)) continue;
-        size_t len;
-        const char *p = texts_at(&v->piece, (uint32_t) i, &len);
-        vocab_mark_glue(v, p, len);
-    }
-    return ERR_OK;
+static inline uint32_t pair_order(const struct llama_vocab *v, const char *p, size_t left, size_t right) {
+    llama_token t = left + right <= v->max_piece ? vocab_find(v, p, left + right) : -1;
+    return t < 0 ? UINT32_MAX : order_of(v->scores ? v->scores[t] : 0.0f);
 }
 
-static void unload(struct llama_vocab *v) {
-    free(v->spm_order);
-    v->spm_order = NULL;
-}
+#include "vocab/merge.h"
 
-static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, const struct llama_vocab *v) {
-    (void) v;
-    if (attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN | LLAMA_TOKEN_ATTR_USER_DEFINED)) {
+static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, struct llama_vocab *v,
+                    bool *findable) {
+    const int special = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN | LLAMA_TOKEN_ATTR_USER_DEFINED;
+    *findable = false;
+    if (attr & special) {
         memcpy(out, text, len);
+        if (!(attr & LLAMA_TOKEN_ATTR_USER_DEFINED)) return len;
+        vocab_mark_glue(v, text, len);
+        *findable = !(attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN));
+        for (size_t i = 0; i < len; i++) {  // escaped text has no spaces and can't give U+2581 from them
+            if (text[i] == ' ' || (len - i >= 3 && memcmp(text + i, "\xe2\x96\x81", 3) == 0)) *findable = false;
+        }
         return len;
     }
-    int byte = attr & LLAMA_TOKEN_ATTR_BYTE ? vocab_byte_of(text, len) : -1;
-    if (byte < 0) return vocab_unescape(text, len, out);
-    out[0] = (char) byte;
-    return 1;
-}
-
-static bool findable(const char *text, size_t len, enum llama_token_attr attr, const struct llama_vocab *v) {
-    (void) v;
-    if (len == 0 || attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) return false;
-    if (attr & LLAMA_TOKEN_ATTR_BYTE && vocab_byte_of(text, len) >= 0) return false;
-    if (attr & LLAMA_TOKEN_ATTR_USER_DEFINED) {  // escaped text has no spaces and can't give U+2581 from them
-        for (size_t i = 0; i < len; i++) {
-            if (text[i] == ' ' || (len - i >= 3 && memcmp(text + i, "\xe2\x96\x81", 3) == 0)) return false;
-        }
+    const int byte = attr & LLAMA_TOKEN_ATTR_BYTE ? vocab_byte_of(text, len) : -1;
+    if (byte >= 0) {
+        out[0] = (char) byte;
+        return 1;
     }
-    return memchr(text, ' ', len) == NULL;
+    bool spaces, glue;
+    const size_t n = vocab_unescape_token(text, len, out, &spaces, &glue);
+    if (glue) vocab_mark_glue(v, out, n);
+    *findable = !spaces;
+    return n;
 }
 
 static enum err encode_word(struct session *s, const char *p, size_t len) {
@@ -114,8 +96,5 @@ const struct vocab_kind vocab_kind_spm = {
     .add_bos = true,
     .add_space_prefix = true,
     .piece = piece,
-    .findable = findable,
-    .ready = ready,
-    .free = unload,
     .encode = encode,
 };

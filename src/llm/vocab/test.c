@@ -1,19 +1,13 @@
 // Made-up vocabularies of test models ("tok_0", "tok_1", ...): tokens have texts, but no text is ever cut into them.
 #include "vocab/vocab_int.h"
 
-static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, const struct llama_vocab *v) {
+static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, struct llama_vocab *v,
+                    bool *findable) {
     (void) attr;
     (void) v;
+    *findable = false;
     memcpy(out, text, len);
     return len;
-}
-
-static bool findable(const char *text, size_t len, enum llama_token_attr attr, const struct llama_vocab *v) {
-    (void) text;
-    (void) len;
-    (void) attr;
-    (void) v;
-    return false;
 }
 
 const struct vocab_kind vocab_kind_test = {
@@ -27,5 +21,4 @@ const struct vocab_kind vocab_kind_test = {
     .pad = -1,
     .mask = -1,
     .piece = piece,
-    .findable = findable,
 };

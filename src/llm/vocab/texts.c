@@ -45,10 +45,16 @@ uint64_t index_hash(const char *p, size_t len) {
     return mix(a ^ 0xa0761d6478bd642fu ^ len, b ^ seed);
 }
 
+struct index_slot *index_slots(size_t n) {
+    struct index_slot *slots = malloc(n * sizeof *slots);
+    if (slots) memset(slots, 0, n * sizeof *slots);
+    return slots;
+}
+
 enum err index_init(struct index *x, uint32_t n) {
     uint64_t size = 16;
     while (size < (uint64_t) n + n / 2 + 1) size *= 2;
-    x->slots = calloc((size_t) size, sizeof *x->slots);
+    x->slots = index_slots((size_t) size);
     if (!x->slots) return err_set(ERR_NOMEM, "vocab: no memory for an index of %u entries", (unsigned) n);
     x->mask = (uint32_t) (size - 1);
     return ERR_OK;

@@ -95,12 +95,9 @@ static void unload(struct llama_vocab *v) {
     v->ugm = NULL;
 }
 
-static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, const struct llama_vocab *v) {
-    return vocab_kind_spm.piece(text, len, attr, out, v);
-}
-
-static bool findable(const char *text, size_t len, enum llama_token_attr attr, const struct llama_vocab *v) {
-    return vocab_kind_spm.findable(text, len, attr, v);
+static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, struct llama_vocab *v,
+                    bool *findable) {
+    return vocab_kind_spm.piece(text, len, attr, out, v, findable);
 }
 
 // ---- normalization
@@ -301,7 +298,6 @@ const struct vocab_kind vocab_kind_ugm = {
     .add_eos = true,
     .add_space_prefix = true,
     .piece = piece,
-    .findable = findable,
     .load = load,
     .ready = ready,
     .free = unload,

@@ -6,8 +6,8 @@
 
 struct gguf_context;
 
-// Reads the tokenizer.* keys (and ARCH.vocab_size where there is no tokenizer). Nothing of meta is needed afterwards. Key
-// overrides are the caller's: set them in meta first. On success *out is to be freed with vocab_free.
+// Reads the tokenizer.* keys (and ARCH.vocab_size where there is no tokenizer). Texts and scores stay where they lie: meta must live
+// as long as the vocabulary, unchanged. Key overrides are the caller's: set them in meta first. On success *out is to be freed with vocab_free.
 // Errors: a sentence that names the key.
 enum err vocab_load(struct llama_vocab **out, const struct gguf_context *meta) MUST_USE;
 void vocab_free(struct llama_vocab *vocab);  // NULL is fine

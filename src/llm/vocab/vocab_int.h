@@ -7,6 +7,7 @@
 
 #include "vocab/vocab.h"
 #include "vocab/utf8.h"
+#include "ggml/ext.h"
 #include "gguf.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -21,16 +22,25 @@ struct vocab_kind {
     // Defaults for what the file leaves open; -1: no such token.
     llama_token bos, eos, unk, sep, pad, mask;
     bool add_bos, add_eos, add_sep, add_space_prefix, clean_spaces;
-    // Bytes that a token of the given attributes stands for, into out (room for 4 * len); returns their number.
-    size_t (*piece)(const char *text, size_t len, enum llama_token_attr attr, char *out, const struct llama_vocab *v);
-    // Whether a token can come out of plain text, and so belongs into the index over pieces.
-    bool (*findable)(const char *text, size_t len, enum llama_token_attr attr, const struct llama_vocab *v);
+    // Bytes that a token of the given attributes stands for, into out (room for len + PIECE_SLACK); returns their number.
+    // *findable: whether it can come out of plain text, and so belongs into the index over pieces.
+    size_t (*piece)(const char *text, size_t len, enum llama_token_attr attr, char *out, struct llama_vocab *v,
+                    bool *findable);
     enum err (*load)(struct llama_vocab *v, const struct gguf_context *meta);   // before pieces; NULL: nothing to do
     enum err (*ready)(struct llama_vocab *v, const struct gguf_context *meta);  // when pieces are known; NULL: nothing to do
     void (*free)(struct llama_vocab *v);
     // Tokens of plain text [p, end), appended to the session. after_special: nothing or a special token stands before it.
     enum err (*encode)(struct session *s, const char *p, const char *end, bool after_special);
 };
+
+// The texts of a file, as they lie in it.
+static inline const char *span_at(const struct gguf_str_span *s, uint32_t i, size_t *len) {
+    const char *p = s->base + s->offs[i];
+    uint64_t n;
+    memcpy(&n, p - 8, sizeof n);
+    *len = (size_t) n;
+    return p;
+}
 
 // ---- texts.c: many short strings in one block
 struct texts {
@@ -53,6 +63,8 @@ struct index {
     struct index_slot *slots;
     uint32_t mask;
 };
+// n empty slots, written once in order: pages of calloc that are read before they are written fault twice. Owner: the caller.
+struct index_slot *index_slots(size_t n);
 enum err index_init(struct index *x, uint32_t n) MUST_USE;  // room for n entries
 void index_free(struct index *x);
 uint64_t index_hash(const char *p, size_t len);
@@ -120,10 +132,12 @@ enum vocab_special {
 struct llama_vocab {
     const struct vocab_kind *kind;
     int32_t n;
-    struct texts text;   // as in the file
-    struct texts piece;  // what they stand for
+    const struct gguf_context *meta;  // whose keys the following point into
+    int64_t text_id;                  // the key of the texts
+    struct gguf_str_span text;        // as in the file
+    const float *scores;              // NULL: all 0
+    struct texts piece;               // what the texts stand for
     struct index by_piece;
-    float *scores;  // NULL: all 0
     uint16_t *attrs;
     uint8_t *eog;  // bit set
     llama_token special[SPECIAL_COUNT];
@@ -136,10 +150,9 @@ struct llama_vocab {
     // parts of single kinds
     struct bpe *bpe;
     struct ugm *ugm;
-    struct trie *trie;    // rwkv, plamo2: pieces
-    uint32_t *spm_order;  // [n] smaller merges first
-    uint32_t glue[4];     // ASCII characters that some piece or merge has before a space: text is not cut behind them
-    bool glue_other;      // the same for any other character
+    struct trie *trie;  // rwkv, plamo2: pieces
+    uint32_t glue[4];   // ASCII characters that some piece or merge has before a space: text is not cut behind them
+    bool glue_other;    // the same for any other character
     _Atomic(struct vocab_order *) order;  // made when first asked for
     uint32_t max_piece;                   // bytes of the longest findable piece
 };
@@ -160,6 +173,9 @@ static inline bool vocab_cuts_behind(const struct llama_vocab *v, uint8_t c) {
 int vocab_byte_of(const char *text, size_t len);
 // U+2581 to space; returns the length.
 size_t vocab_unescape(const char *text, size_t len, char *out);
+// The same for a token's text, mostly a few letters. May write up to 8 bytes too many. *spaces: whether text holds spaces; *glue:
+// whether the result may hold one behind another character (false: it does not).
+size_t vocab_unescape_token(const char *text, size_t len, char *out, bool *spaces, bool *glue);
 
 // ---- session.c: one call of llama_tokenize
 struct word_slot {

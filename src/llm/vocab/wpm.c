@@ -112,19 +112,15 @@ static enum err encode(struct session *s, const char *p, const char *end, bool a
     return flush(s, &w);
 }
 
-static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, const struct llama_vocab *v) {
+static size_t piece(const char *text, size_t len, enum llama_token_attr attr, char *out, struct llama_vocab *v,
+                    bool *findable) {
     (void) v;
+    *findable = !(attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN));
     if (!(attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN | LLAMA_TOKEN_ATTR_USER_DEFINED))) {
         return vocab_unescape(text, len, out);
     }
     memcpy(out, text, len);
     return len;
-}
-
-static bool findable(const char *text, size_t len, enum llama_token_attr attr, const struct llama_vocab *v) {
-    (void) text;
-    (void) v;
-    return len > 0 && !(attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN));
 }
 
 const struct vocab_kind vocab_kind_wpm = {
@@ -141,6 +137,5 @@ const struct vocab_kind vocab_kind_wpm = {
     .add_sep = true,
     .clean_spaces = true,
     .piece = piece,
-    .findable = findable,
     .encode = encode,
 };

@@ -189,6 +189,12 @@ const char *gguf_get_arr_str_view(const struct gguf_context *ctx, int64_t key_id
     return p;
 }
 
+struct gguf_str_span gguf_get_arr_str_span(const struct gguf_context *ctx, int64_t key_id) {
+    const struct kv *kv = arr_of(ctx, key_id, true);
+    if (!kv || kv->n == 0) return (struct gguf_str_span){0};
+    return (struct gguf_str_span){(const char *) kv->strs.raw, kv->strs.offs, (size_t) kv->n, (size_t) kv->bytes};
+}
+
 // All strings of an array with terminators behind them, in one block: the pointers first.
 static char *make_c_view(const struct kv *kv) {
     size_t n = (size_t) kv->n;

@@ -427,7 +427,6 @@ static void test_time(void **state) {
     assert_non_null(meta);
     struct llama_vocab *v = NULL;
     assert_int_equal(vocab_load(&v, meta), ERR_OK);
-    gguf_free(meta);
     struct llama_sampler *s = llama_sampler_init_grammar(v, json, "root");
     static const char text[] = "{\"name\": \"The quick brown fox jumps over the lazy dog\", \"list\": [1, 2, 3.5, {\"a\": "
                                "null, \"b\": [true, false]}], "
@@ -452,6 +451,7 @@ static void test_time(void **state) {
     free(d);
     llama_sampler_free(s);
     vocab_free(v);
+    gguf_free(meta);
 }
 
 int main(void) {

@@ -18,11 +18,12 @@ static char *slurp(const char *path, size_t *n) {
 }
 
 static struct llama_vocab *load(const char *path) {
-    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true});
+    static struct gguf_context *g;  // lives until the next one is loaded, when the vocabulary is gone
+    gguf_free(g);
+    g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true});
     struct llama_vocab *v = NULL;
     if (!g || vocab_load(&v, g) != ERR_OK) print_error("%s: %s\n", path, ggml_last_error());
     assert_non_null(v);
-    gguf_free(g);
     return v;
 }
 
