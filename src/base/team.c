@@ -1,6 +1,11 @@
 // See team.h. Each member has a word of its own in its own cache line: the number of the run it is called to. A run is
 // given out by bumping those words; a member that had gone to sleep is woken by futex, one that still spins needs no
-// system call. The end of a run is a countdown, again with a brief spin before sleeping.
+// system call. The end of a run is a countdown, again with a spin before sleeping.
+//
+// How long to spin. Sleeping and being woken costs 10 to 50 us, and the one who wakes up late makes the others wait in turn, so on a
+// machine of one's own nobody should sleep within a run: 50 us it is. That would be poison where the system has put two members
+// on one processor, as it does when others compute too: the one that spins keeps the one it waits for from running. So every
+// member leaves word of where it stands, and no one spins who stands where another member stands.
 #include "base/team.h"
 #include "base/futex.h"
 
@@ -8,10 +13,14 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-// At the usual poll of 50: 500 pauses, some 5 us. Less than that and threads that are nearly done at the same time go through
-// the kernel (8 us each way); more, and on a busy machine they burn the time slice that the thread they wait for needs.
-enum { SPIN_PER_POLL = 10, STOP = 1 };
+enum {
+    STOP = 1,
+    NS_PER_POLL = 1000,  // within a run: 50 us at the usual poll of 50
+    BETWEEN_RUNS = 4,    // times that: the caller has other things to do, and a member asleep starts the next run late
+    LOOKS = 64,          // at the word before the clock is asked, some 0.6 us
+};
 
 struct member {
     _Alignas(64) _Atomic uint32_t call;  // bumped for each run; bit 0 of `stop` ends the thread
@@ -35,7 +44,10 @@ struct team {
     void *arg;
     int n_run;
     _Alignas(64) _Atomic uint32_t busy;  // members of the run that are not done
-    _Atomic uint32_t waiting;            // the caller sleeps on busy
+    _Atomic uint32_t ended;              // bumped when there are none left
+    _Atomic uint32_t waiting;            // the caller sleeps on ended
+    // Processor that each member was last seen on, plus 1; written only when it changes, so that reading it costs nothing.
+    _Alignas(64) _Atomic uint16_t stands[GGML_MAX_N_THREADS];
 };
 
 int team_n_cpus(void) {
@@ -55,37 +67,71 @@ uint32_t team_poll(const struct team *t) { return atomic_load(&t->poll); }
 
 bool team_is_orphan(const struct team *t) { return t->pid != getpid(); }
 
-// With more members than processors a spinning member keeps a working one from running.
-int team_spin(const struct team *t) {
-    if (t->n > t->n_cpus) return 0;
-    return (int) atomic_load_explicit(&t->poll, memory_order_relaxed) * SPIN_PER_POLL;
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-void barrier_wait(struct barrier *b, uint32_t n, int spin, void (*last)(void *), void *arg) {
+static uint16_t processor(void) {
+#ifdef __linux__
+    return (uint16_t) (sched_getcpu() + 1);
+#else
+    return 0;
+#endif
+}
+
+static void leave_word(struct team *t, int ith) {
+    const uint16_t p = processor();
+    if (atomic_load_explicit(&t->stands[ith], memory_order_relaxed) != p)
+        atomic_store_explicit(&t->stands[ith], p, memory_order_relaxed);
+}
+
+// Whether another of the first n members was last seen where this one runs.
+static bool in_the_way(const struct team *t, int ith, int n) {
+    const uint16_t p = processor();
+    for (int i = 0; i < n && p; i++) {
+        if (i != ith && atomic_load_explicit(&t->stands[i], memory_order_relaxed) == p) return true;
+    }
+    return false;
+}
+
+// Spins while *word is `seen`, `times` the usual time at most. False: it is time to sleep. With more members than processors it
+// always is: one that spins keeps one that works from running.
+static bool spin(const _Atomic uint32_t *word, uint32_t seen, const struct team *t, int ith, int n, uint64_t times) {
+    const uint64_t ns = times * NS_PER_POLL * atomic_load_explicit(&t->poll, memory_order_relaxed);
+    if (t->n > t->n_cpus || ns == 0) return false;
+    for (uint64_t end = 0, now = 0; now <= end;) {
+        for (int i = 0; i < LOOKS; i++) {
+            if (atomic_load_explicit(word, memory_order_acquire) != seen) return true;
+            spin_pause();
+        }
+        if (in_the_way(t, ith, n)) return false;
+        now = now_ns();
+        if (!end) end = now + ns;
+    }
+    return false;
+}
+
+void barrier_wait(struct barrier *b, struct team *t, int ith, int n, void (*last)(void *), void *arg) {
     const uint32_t turn = atomic_load_explicit(&b->turn, memory_order_acquire);
-    if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == n) {
+    leave_word(t, ith);
+    if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == (uint32_t) n) {
         if (last) last(arg);
         atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
         atomic_store(&b->turn, turn + 1);  // sequentially consistent with the read of sleepers
         if (atomic_load(&b->sleepers)) futex_wake_all(&b->turn);
         return;
     }
-    for (int i = 0; i < spin; i++) {
-        if (atomic_load_explicit(&b->turn, memory_order_acquire) != turn) return;
-        spin_pause();
-    }
+    if (spin(&b->turn, turn, t, ith, n, 1)) return;
     atomic_fetch_add(&b->sleepers, 1);
     while (atomic_load(&b->turn) == turn) futex_wait(&b->turn, turn);
     atomic_fetch_sub(&b->sleepers, 1);
 }
 
-// Called by a member that has seen `seen` runs: returns when there is another.
+// Called by a member that has seen `seen` runs: returns when there is another. The only one to wait for is the caller.
 static void await_call(struct member *m, uint32_t seen) {
-    const int spin = team_spin(m->team);
-    for (int i = 0; i < spin; i++) {
-        if (atomic_load_explicit(&m->call, memory_order_acquire) != seen) return;
-        spin_pause();
-    }
+    if (spin(&m->call, seen, m->team, m->ith, 1, BETWEEN_RUNS)) return;
     atomic_store(&m->asleep, 1);
     while (atomic_load(&m->call) == seen) futex_wait(&m->call, seen);
     atomic_store(&m->asleep, 0);
@@ -138,7 +184,10 @@ static void *member_main(void *arg) {
         await_call(m, seen);
         if (atomic_load(&m->stop)) return NULL;
         t->fn(m->ith, t->n_run, t->arg);
-        if (atomic_fetch_sub(&t->busy, 1) == 1 && atomic_load(&t->waiting)) futex_wake_all(&t->busy);
+        leave_word(t, m->ith);
+        if (atomic_fetch_sub(&t->busy, 1) != 1) continue;
+        atomic_fetch_add(&t->ended, 1);
+        if (atomic_load(&t->waiting)) futex_wake_all(&t->ended);
     }
 }
 
@@ -218,16 +267,13 @@ void team_run(struct team *t, int n, void (*fn)(int ith, int nth, void *arg), vo
     t->fn = fn;
     t->arg = arg;
     t->n_run = n;
+    leave_word(t, 0);
+    const uint32_t ended = atomic_load_explicit(&t->ended, memory_order_relaxed);
     atomic_store(&t->busy, (uint32_t) n - 1);
     for (int i = 1; i < n; i++) call(t->members[i]);
     fn(0, n, arg);
-    uint32_t left;
-    const int spin = team_spin(t);
-    for (int i = 0; i < spin; i++) {
-        if (atomic_load_explicit(&t->busy, memory_order_acquire) == 0) return;
-        spin_pause();
-    }
+    if (spin(&t->ended, ended, t, 0, n, 1)) return;
     atomic_store(&t->waiting, 1);
-    while ((left = atomic_load(&t->busy)) != 0) futex_wait(&t->busy, left);
+    while (atomic_load(&t->ended) == ended) futex_wait(&t->ended, ended);
     atomic_store(&t->waiting, 0);
 }

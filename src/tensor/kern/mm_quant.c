@@ -338,19 +338,21 @@ static int few_panel(const struct mm_job *j, int64_t row, struct span *rows) {
 }
 
 #if MM_VNNI
-// One column: every group is multiplied as soon as it is unpacked.
+// One column: every group is multiplied as soon as it is unpacked, a block of the largest kind at a time. The scales of all groups of
+// a call are read first, and where that is more than a line or two of each stream it stalls the streams.
+enum { AT_ONCE = 8 };
+
 static void one_run(const struct mm_job *j, one_fn *one) {
     const struct type *type = type_get(j->type);
     struct scratch *s = j->scratch;
     const struct mm_record *x = (const struct mm_record *) mm_job_column(j, 0);
     float *y = mm_job_result(j, 0);
     const int64_t n_group = j->k / 32, run = (j->row1 - j->row0) / L;
-    const int step = group_step(n_group);
     for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1); row++) {
         const struct span rows = row < run ? (struct span){j->row0 + row, run, 0, L} : span_at(j, j->row0 + run * L);
         _Alignas(64) float total[L] = {0};
-        for (int64_t group = 0; group < n_group; group += step) {
-            const int n = n_group - group < step ? (int) (n_group - group) : step;
+        for (int64_t group = 0; group < n_group; group += AT_ONCE) {
+            const int n = n_group - group < AT_ONCE ? (int) (n_group - group) : AT_ONCE;
             const size_t at = (size_t) (group * 32 / type->block) * type->size;
             one(j->a + (size_t) rows.lo * j->a_stride + at, j->a_stride * (size_t) rows.step, n, s->panel, x + group, total);
         }

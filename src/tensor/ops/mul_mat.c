@@ -48,7 +48,8 @@ static void run(struct task *k, struct ggml_tensor *t) {
     j.scratch = mm_thread_scratch(&p, k);
     j.scratch_bytes = p.row_at;
     const int64_t r2 = b->ne[2] / a->ne[2], r3 = b->ne[3] / a->ne[3];
-    for (int64_t i = task_next(k); i < cut.n_piece * n_slice; i = task_next(k)) {
+    const int64_t n_piece = cut.n_piece * n_slice;
+    for (int64_t i = task_piece(k, n_piece); i < n_piece; i = task_piece(k, n_piece)) {
         const int64_t slice = i / cut.n_piece, i2 = slice % b->ne[2], i3 = slice / b->ne[2];
         int64_t c0, c1;
         mm_piece(&cut, i % cut.n_piece, &j.row0, &j.row1, &c0, &c1);

@@ -47,8 +47,12 @@ uint8_t *mm_columns(const struct mm_plan *p, const struct task *k);
 // Encodes all rows of b (as columns, in the order i3, i2, i1); includes the barrier where one is needed.
 void mm_encode(const struct mm_plan *p, struct task *k, const struct ggml_tensor *b);
 
-// Rows per piece of work so that the rows of a in `n_slice` slices give every thread several pieces.
+// Rows per piece of work, so that the rows of a in `n_slice` slices give every thread pieces enough and, of few columns, all threads
+// the same number.
 int64_t mm_row_block(const struct mm_plan *p, const struct ggml_tensor *a, int64_t n_col, int64_t n_slice, int n_threads);
+enum { MM_FEW_COLUMNS = 8 };
+// Whether a product is so small that it is cut into one piece per thread, which is not worth handing out: piece i is thread i's.
+bool mm_is_small(const struct ggml_tensor *a, int64_t n_col, int n_threads);
 
 // How one slice of a product is cut into pieces: blocks of rows, and the columns too where there are few blocks for many threads.
 struct mm_cut {

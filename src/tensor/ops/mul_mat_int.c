@@ -77,14 +77,25 @@ void mm_encode(const struct mm_plan *p, struct task *k, const struct ggml_tensor
     if (!p->private_act) task_barrier(k);
 }
 
+// Few columns: what takes time is reading the weights, and the kernels read a piece as several streams, which should be long.
+enum { PIECE_BYTES = 1 << 19 };
+
+bool mm_is_small(const struct ggml_tensor *a, int64_t n_col, int n_threads) {
+    return n_col <= MM_FEW_COLUMNS && (int64_t) a->nb[1] * a->ne[1] <= (int64_t) PIECE_BYTES * n_threads;
+}
+
 int64_t mm_row_block(const struct mm_plan *p, const struct ggml_tensor *a, int64_t n_col, int64_t n_slice, int n_threads) {
-    const int64_t n_row = a->ne[1], step = p->path->row_step;
-    // Few columns: the kernels read a piece as several streams, which should be long.
-    const int64_t per_thread = n_col <= 8 ? 2 : 8, pieces = mm_ceil(per_thread * n_threads, n_slice > 0 ? n_slice : 1);
-    int64_t rows = mm_ceil(n_threads == 1 ? n_row : mm_ceil(n_row, pieces), step) * step;
-    const int64_t limit = n_col <= 8 ? (int64_t) ((1 << 19) / (a->nb[1] ? a->nb[1] : 1)) : 128;
-    if (rows > limit) rows = limit > step ? limit / step * step : step;
-    return rows;
+    const int64_t n_row = a->ne[1], step = p->path->row_step, slices = n_slice > 0 ? n_slice : 1;
+    int64_t pieces;  // of a slice
+    if (n_col <= MM_FEW_COLUMNS) {
+        const int64_t all = mm_ceil((int64_t) a->nb[1] * n_row * slices, (int64_t) PIECE_BYTES * n_threads) * n_threads;
+        pieces = mm_ceil(all, slices);
+    } else {
+        pieces = n_threads == 1 ? 1 : mm_ceil(8 * n_threads, slices);
+    }
+    int64_t rows = mm_ceil(mm_ceil(n_row, pieces > 0 ? pieces : 1), step) * step;
+    if (n_col > MM_FEW_COLUMNS && rows > 128) rows = 128 / step * step;
+    return rows > step ? rows : step;
 }
 
 void mm_cut(struct mm_cut *c, const struct mm_plan *p, const struct ggml_tensor *a, int64_t n_col, int64_t n_slice,

@@ -15,14 +15,18 @@ struct task {
     void *work;         // scratch shared by all threads of the node, 64-byte aligned
     size_t work_bytes;  // at least what scratch() asked for
     struct crew *crew;  // what the threads of a node share
+    bool counting;      // task_next has given this thread its first piece
 };
 
 // All threads of the node wait here for each other.
 void task_barrier(struct task *k);
-// Next unclaimed index of this node's shared counter (0, 1, 2, ...), for chunked work; the counter is reset before each
-// node, and by task_rewind, which all threads must call (it is a barrier, too).
+// Next piece of this node for this thread, for work in pieces 0, 1, 2, ...: first the piece of the thread's own number, then whichever
+// nobody has claimed; each is given out once, to every thread in rising order. Counting begins anew before each node, and by
+// task_rewind, which all threads must call (it is a barrier, too).
 int64_t task_next(struct task *k);
 void task_rewind(struct task *k);
+// The same where the number n of pieces is known, for all that are asked for: n when there are none left.
+static inline int64_t task_piece(struct task *k, int64_t n) { return k->counting && n <= k->nth ? n : task_next(k); }
 // The data was bad (row index out of range): nothing is written, the graph's status becomes FAILED with this sentence.
 void task_fail(struct task *k, const struct ggml_tensor *node, const char *fmt, ...) GGML_ATTRIBUTE_FORMAT(3, 4);
 // Even split of n items: [*i0, *i1) for this thread. Only for outputs: a sum is never split between threads.

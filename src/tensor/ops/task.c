@@ -5,18 +5,28 @@
 #include <stdio.h>
 
 void task_barrier(struct task *k) {
-    if (k->nth > 1) barrier_wait(&k->crew->inner, (uint32_t) k->nth, k->crew->spin, NULL, NULL);
+    if (k->nth > 1) barrier_wait(&k->crew->inner, k->crew->team, k->ith, k->nth, NULL, NULL);
 }
 
-int64_t task_next(struct task *k) { return atomic_fetch_add_explicit(&k->crew->next, 1, memory_order_relaxed); }
+// The first piece is a thread's own number: where there are no more pieces than threads nobody touches the counter.
+int64_t task_next(struct task *k) {
+    if (!k->counting) {
+        k->counting = true;
+        return k->ith;
+    }
+    return k->nth + atomic_fetch_add_explicit(&k->crew->gate.count, 1, memory_order_relaxed);
+}
 
-static void reset_counter(void *crew) { atomic_store(&((struct crew *) crew)->next, 0); }
+static void reset_counter(void *crew) {
+    atomic_store_explicit(&((struct crew *) crew)->gate.count, 0, memory_order_relaxed);
+}
 
 // The last to arrive resets the counter before anyone is released: nobody can still be counting, and nobody can have begun
 // to count again.
 void task_rewind(struct task *k) {
+    k->counting = false;
     if (k->nth > 1) {
-        barrier_wait(&k->crew->inner, (uint32_t) k->nth, k->crew->spin, reset_counter, k->crew);
+        barrier_wait(&k->crew->inner, k->crew->team, k->ith, k->nth, reset_counter, k->crew);
     } else {
         reset_counter(k->crew);
     }

@@ -3,6 +3,7 @@
 #include "base/team.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -11,10 +12,11 @@ struct job {
     _Atomic int wrong_n;
     int n;
     struct barrier barrier;
-    int spin;
+    struct team *team;
     _Atomic int phase_count;
     _Atomic int early;
     int last_calls;
+    const cpu_set_t *one;  // where members go, if given
 };
 
 static void mark(int ith, int nth, void *arg) {
@@ -50,12 +52,12 @@ static void count_last(void *arg) { ((struct job *) arg)->last_calls++; }
 
 static void phases(int ith, int nth, void *arg) {
     struct job *j = arg;
-    (void) ith;
+    if (j->one) sched_setaffinity(0, sizeof *j->one, j->one);
     for (int k = 0; k < 200; k++) {
         atomic_fetch_add(&j->phase_count, 1);
-        barrier_wait(&j->barrier, (uint32_t) nth, j->spin, count_last, j);
+        barrier_wait(&j->barrier, j->team, ith, nth, count_last, j);
         if (atomic_load(&j->phase_count) < (k + 1) * nth) atomic_fetch_add(&j->early, 1);
-        barrier_wait(&j->barrier, (uint32_t) nth, j->spin, NULL, NULL);
+        barrier_wait(&j->barrier, j->team, ith, nth, NULL, NULL);
     }
 }
 
@@ -64,7 +66,7 @@ static void test_barrier(void **state) {
     static const int counts[] = {2, 3, 8, 16};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         struct team *t = team(counts[i], 50);
-        struct job j = {.n = counts[i], .spin = team_spin(t)};
+        struct job j = {.n = counts[i], .team = t};
         team_run(t, counts[i], phases, &j);
         assert_int_equal(j.early, 0);
         assert_int_equal(j.last_calls, 200);
@@ -76,7 +78,6 @@ static void test_barrier(void **state) {
 static void test_more_threads_than_processors(void **state) {
     (void) state;
     struct team *t = team(64, 50);
-    assert_int_equal(team_spin(t), sysconf(_SC_NPROCESSORS_ONLN) >= 64 ? team_spin(t) : 0);
     struct job j = {.n = 64};
     team_run(t, 64, mark, &j);
     for (int i = 0; i < 64; i++) assert_int_equal(j.ran[i], 1);
@@ -98,6 +99,28 @@ static void test_idle_threads_sleep(void **state) {
     const double before = cpu_seconds();
     usleep(300000);
     assert_true(cpu_seconds() - before < 0.01);
+    team_free(t);
+}
+
+// Two members on one processor: one that spun there would keep the other from the work that it waits for.
+static void test_no_spinning_in_the_way(void **state) {
+    (void) state;
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    if (CPU_COUNT(&before) < 2) return;  // then nobody spins anyway
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &before)) cpu++;
+    struct team *t = team(2, 100);  // made while there are more processors, so that it would spin
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    struct job j = {.n = 2, .team = t, .one = &one};
+    const double start = cpu_seconds();
+    for (int i = 0; i < 5; i++) team_run(t, 2, phases, &j);
+    const double seconds = cpu_seconds() - start;
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    assert_int_equal(j.early, 0);
+    assert_true(seconds < 0.1);  // 2,000 barriers: 0.2 s of spinning
     team_free(t);
 }
 
@@ -169,6 +192,7 @@ int main(void) {
         cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_more_threads_than_processors),
         cmocka_unit_test(test_idle_threads_sleep),
+        cmocka_unit_test(test_no_spinning_in_the_way),
         cmocka_unit_test(test_grow),
         cmocka_unit_test(test_orphan),
         cmocka_unit_test(test_masks),

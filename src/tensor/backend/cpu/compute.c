@@ -11,8 +11,7 @@
 #include <string.h>
 
 struct run {
-    struct crew crew;     // first: it is the most strictly aligned
-    struct barrier gate;  // between steps, all members
+    struct crew crew;  // first: it is the most strictly aligned
     struct ggml_cgraph *g;
     struct ggml_cplan *plan;
     const struct step_list *list;  // NULL: steps are found on the way
@@ -30,8 +29,8 @@ static bool ended(struct run *r) {
 
 static void open_gate(void *arg) {
     struct run *r = arg;
-    r->stop = ended(r);
-    atomic_store_explicit(&r->crew.next, 0, memory_order_relaxed);
+    if (ended(r)) r->stop = true;
+    atomic_store_explicit(&r->crew.gate.count, 0, memory_order_relaxed);
 }
 
 // The step at *at (a node, or an entry of the list), which moves on; false at the end.
@@ -48,7 +47,7 @@ static bool next_step(const struct run *r, int *at, int nth, struct step *s) {
 }
 
 static void run_step(struct run *r, const struct step *s, int ith) {
-    if (s->n_threads == 1) atomic_store_explicit(&r->crew.next, 0, memory_order_relaxed);
+    if (s->n_threads == 1) atomic_store_explicit(&r->crew.gate.count, 0, memory_order_relaxed);
     struct task k = {.ith = ith, .nth = s->n_threads, .work = r->work, .work_bytes = r->work_bytes, .crew = &r->crew};
     step_run(s, &k, r->g);
     const struct ggml_cplan *p = r->plan;
@@ -65,7 +64,7 @@ static void walk(struct run *r, int ith, int nth) {
         if (nth == 1) {
             if (ended(r)) return;
         } else if (more && (s.n_threads > 1 || ahead.n_threads > 1)) {
-            barrier_wait(&r->gate, (uint32_t) nth, r->crew.spin, open_gate, r);
+            barrier_wait(&r->crew.gate, r->crew.team, ith, nth, open_gate, r);
             if (r->stop) return;
         }
     }
@@ -122,7 +121,7 @@ static void run_on_team(struct run *r, int n) {
     }
     if (pool && atomic_exchange(&pool->paused, false)) team_set_poll(t, pool->params.poll);
     if (n > team_size(t)) n = team_size(t);
-    r->crew.spin = team_spin(t);
+    r->crew.team = t;
     team_run(t, n, member, r);
     if (!pool) give_team(t);
 }

@@ -156,10 +156,17 @@ static void run(struct task *k, struct ggml_tensor **nodes, int n) {
         return;
     }
     encode(&l, k);
-    int64_t next = task_next(k), before = 0;
+    const int64_t n_col = l.p[0].t->src[1]->ne[1], together = n_col <= MM_FEW_COLUMNS ? 1 : l.n;
+    bool small = true;
+    for (int i = 0; i < l.n; i++) small = small && mm_is_small(l.p[i].t->src[0], n_col, k->nth);
+    int64_t next = small ? 0 : task_next(k), before = 0;
     for (int i = 0; i < l.n; i++) {
         struct mm_cut cut;
-        mm_cut(&cut, &l.p[i].plan, l.p[i].t->src[0], l.p[i].t->src[1]->ne[1], l.n, k->nth);
+        mm_cut(&cut, &l.p[i].plan, l.p[i].t->src[0], n_col, together, k->nth);
+        if (small) {
+            if (k->ith < cut.n_piece) run_piece(&l, k, &l.p[i], &cut, k->ith);
+            continue;
+        }
         for (; next < before + cut.n_piece; next = task_next(k)) run_piece(&l, k, &l.p[i], &cut, next - before);
         before += cut.n_piece;
     }
