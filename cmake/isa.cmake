@@ -3,7 +3,7 @@
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(ISA_LEVELS scalar avx2 avx512 avx512vnni avx512bf16)
   set(TYPE_LEVELS scalar avx2 avx512)
-  set(ISA_FLAGS_scalar "")
+  set(ISA_FLAGS_scalar $<$<CONFIG:Release>:-Os>)  # the oracle, and what runs where there is no AVX2: small rather than fast
   set(ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
   set(ISA_FLAGS_avx512 ${ISA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512)
   set(ISA_FLAGS_avx512vnni ${ISA_FLAGS_avx512} -mavx512vnni -mavx512vbmi)

@@ -66,6 +66,9 @@ if(LLAMA_SOURCES)
   pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
   pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
   set(LLAMA_DEPS PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::JANSSON)
+  # What runs once per model or file: small rather than fast.
+  file(GLOB LLAMA_COLD CONFIGURE_DEPENDS src/llm/arch/*.c src/llm/chat/*.c src/llm/convert/*.c src/llm/model/*.c src/llm/quantize/*.c)
+  set_source_files_properties(${LLAMA_COLD} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
   # Of base, only what holds no state (src/base/README.md).
   add_library(llama_objects OBJECT ${LLAMA_SOURCES} src/base/file.c)
   target_link_libraries(llama_objects PRIVATE lamina_flags ${LLAMA_DEPS})

@@ -7,6 +7,7 @@ if(APP_SOURCES AND TARGET llama)
   # base/env.c is stateless: the program has its own copy instead of reaching into a library.
   add_executable(lamina ${APP_SOURCES} src/base/env.c)
   target_include_directories(lamina PRIVATE src/app)
+  target_compile_options(lamina PRIVATE $<$<CONFIG:Release>:-Os>)
   target_link_libraries(lamina PRIVATE lamina_flags llama ggml PkgConfig::JANSSON PkgConfig::LIBEDIT ZLIB::ZLIB m)
   set_target_properties(lamina PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 endif()

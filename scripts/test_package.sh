@@ -34,4 +34,10 @@ for lib in ggml llama; do
     extra=$(nm -D --defined-only "$libdir/lib$lib.so" | awk '$2 ~ /[TDRBV]/ {print $3}' | sort -u | comm -23 - <(printf '%s\n' "$want"))
     [ -z "$extra" ] || die "lib$lib.so exports names that no header declares: $(echo $extra | head -c 400)"
 done
-echo "installed, linked, symbols as declared"
+size=0
+for f in "$libdir/libggml.so" "$libdir/libllama.so" "$prefix/bin/lamina"; do
+    strip -o "$dir/stripped" "$(readlink -f "$f")" || die "cannot strip $f"
+    size=$((size + $(stat -c %s "$dir/stripped")))
+done
+[ $size -le 3000000 ] || die "the libraries and the program take $size bytes stripped; 3,000,000 is the most"
+echo "installed, linked, symbols as declared; $size bytes stripped"

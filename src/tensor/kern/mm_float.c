@@ -5,7 +5,13 @@
 //          run of consecutive words. Each run is summed in registers; the runs are added as the dot path adds its lanes.
 #include "kern/mm_int.h"
 
-#ifndef ISA_IS_scalar
+#if defined(ISA_IS_avx512vnni)
+// Nothing of this gains from VNNI: the level below serves.
+const struct mm_path *mm_float_path_avx512(enum ggml_type type, int64_t n_col, bool exact);
+const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col, bool exact) {
+    return mm_float_path_avx512(type, n_col, exact);
+}
+#elif !defined(ISA_IS_scalar)
 #include "kern/mm_simd.h"
 #include "base/half.h"
 #include "type/type.h"
@@ -18,7 +24,7 @@ enum kind { KIND_F32, KIND_F16, KIND_BF16, KIND_BF16_PAIR, KIND_DECODE };
 enum {
     L = MM_L,
 #if MM_L == 16
-    PANEL = 3,  // vectors of rows in a tile of the lanes path: 3 x 8 sums, 11 loads for 24 multiplications
+    PANEL = 3,    // vectors of rows in a tile of the lanes path: 3 x 8 sums, 11 loads for 24 multiplications
 #else
     PANEL = 2,
 #endif
