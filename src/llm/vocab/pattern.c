@@ -240,7 +240,7 @@ enum err pattern_new(struct pattern **out, const char *text) {
     struct pattern *p = calloc(1, sizeof *p);
     if (!p) return err_set(ERR_NOMEM, "vocab: no memory for a pattern");
     enum err e = ERR_OK;
-    // digits in groups of three, counted from the right
+    // digits (AFMoE: numbers of any script and kind) in groups of three, counted from the right
     if (strcmp(text, "\\p{AFMoE_digits}") == 0) {
         p->kind = DIGITS_3;
     } else if (strcmp(text, "\\d{1,3}(?=(?:\\d{3})*\\b)") == 0) {
@@ -251,10 +251,10 @@ enum err pattern_new(struct pattern **out, const char *text) {
         e = build(p, text);
     }
     if (e == ERR_OK && p->kind != ITEMS && p->kind != GENERAL) {
-        static const char digit[] = "\\d";
-        const char *at = digit;
+        const char *digit = p->kind == DIGITS_3 ? "\\p{N}" : "\\d", *at = digit;
         p->sets = calloc(1, sizeof *p->sets);
-        if (!p->sets || !charset_parse(p->sets, &at, digit + 2)) e = err_set(ERR_NOMEM, "vocab: no memory for a pattern");
+        if (!p->sets || !charset_parse(p->sets, &at, digit + strlen(digit)))
+            e = err_set(ERR_NOMEM, "vocab: no memory for a pattern");
     }
     if (e != ERR_OK) {
         pattern_free(p);

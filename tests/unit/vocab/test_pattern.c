@@ -188,6 +188,7 @@ static void test_known_cuts(void **state) {
         {"GEMMA4", "a b\n\nc", "a b|\n\n|c"},
         {"AFMOE", "1234567", "1|234|567"},
         {"AFMOE", "12", "12"},
+        {"AFMOE", "Ⅷx 12½34", "Ⅷ|x| |12|½34"},
         {"TINY_AYA", "1234567 1234x", "1|234|567| |123|4|x"},
         {"SUPERBPE", "a1234 b", "a|1|234| b"},
         {"SUPERBPE", "123456", "123|456"},
