@@ -155,6 +155,13 @@ struct ggml_device_iface {
     // True when this device's kernel for op may write its result over source i_src, beyond the operations for which every
     // device must allow it (see ops/op.h, OP_INPLACE). Optional: no.
     bool (*may_overwrite)(ggml_backend_dev_t dev, const struct ggml_tensor *op, int i_src);
+    // How many of the graph's nodes this device computes as one, from node i on (views among them included); 1: node i by
+    // itself. Asked when memory is planned; the answer must depend on the nodes alone. What of their results only these nodes
+    // read gets no memory then: its data is NULL when the graph is computed. Results that have memory must be written. All
+    // that the nodes read from outside stays until the last of them is done, but a result may be written over a source that
+    // no other of the nodes reads, where the node by itself may be. All of them are then in one graph_compute without
+    // GGML_COMPUTE_NO_FUSE. A graph whose results all have memory was planned without this question. Optional: 1.
+    int (*fuse)(ggml_backend_dev_t dev, const struct ggml_cgraph *graph, int i);
 };
 
 struct ggml_backend_device {

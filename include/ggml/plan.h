@@ -26,11 +26,13 @@ struct ggml_plan_tensor {
 struct ggml_plan_buffer {
     const char *name;  // of the buffer type; static
     size_t peak;       // bytes the plan uses
-    size_t bound;      // the most bytes live at once, with what this device allows to be overwritten: peak >= bound
-    size_t lb1;        // the same with the operations that every device lets overwrite a source
-    size_t lb2;        // the same with all that Lamina's kernels allow
-    size_t best_fit;   // what placing in order of execution would use (operations of lb1 in place)
-    int peak_step;     // a step at which `bound` bytes are live
+    // The most bytes live at once, with what this device allows to be overwritten and what it computes as one: peak >= bound.
+    // The other bounds are for every node computed by itself.
+    size_t bound;
+    size_t lb1;       // with the operations that every device lets overwrite a source
+    size_t lb2;       // with all that Lamina's kernels allow
+    size_t best_fit;  // what placing in order of execution would use (operations of lb1 in place)
+    int peak_step;    // a step at which `bound` bytes are live
     int n_chunks;
 };
 

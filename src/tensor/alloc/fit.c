@@ -30,9 +30,18 @@ static enum fit enter_slot(struct ggml_gallocr *g, struct ggml_tensor *root, str
     return init_tensor(root) ? FIT_YES : FIT_ERROR;
 }
 
+// Computed as one with all that read it: what memory it had in an earlier plan is not its own any more.
+static enum fit no_memory(struct ggml_gallocr *g, struct ggml_tensor *root) {
+    if (root->data && !owns(g, root->buffer)) return FIT_NO;
+    root->data = NULL;
+    root->buffer = NULL;
+    return FIT_YES;
+}
+
 static inline __attribute__((always_inline)) enum fit fit_slot(struct ggml_gallocr *g, struct ggml_tensor *t,
                                                                int32_t index) {
     struct ggml_tensor *root = gallocr_root(t);
+    if (index == REF_NONE) return no_memory(g, root);
     if (index < 0) return root->data && !owns(g, root->buffer) ? FIT_YES : FIT_NO;
     struct slot *s = &g->layout.slots[index];
     if ((t->flags & GGML_TENSOR_FLAG_OUTPUT) && !s->output) return FIT_NO;
@@ -40,7 +49,7 @@ static inline __attribute__((always_inline)) enum fit fit_slot(struct ggml_gallo
 }
 
 static enum fit place_view(struct ggml_tensor *t) {
-    char *const at = (char *) t->view_src->data + t->view_offs;
+    char *const at = t->view_src->data ? (char *) t->view_src->data + t->view_offs : NULL;
     if (t->data == at && t->buffer == t->view_src->buffer) return FIT_YES;
     t->buffer = t->view_src->buffer;
     t->data = at;
@@ -90,7 +99,7 @@ static inline enum fit fit_node(struct ggml_gallocr *g, struct ggml_tensor *t, c
 
 enum fit gallocr_fit_leafs(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *leaf_ids) {
     struct layout *l = &g->layout;
-    if (!l->backed || graph->n_nodes != l->n_nodes || graph->n_leafs != l->n_leafs) return FIT_NO;
+    if (!l->backed || graph->n_nodes != l->n_nodes || graph->n_leafs != l->n_leafs || g->singly != l->singly) return FIT_NO;
     for (int i = 0; i < l->n_slots; i++) l->slots[i].root = NULL;
     for (int p = 0; p < g->n_pools; p++) {
         for (int k = 0; k < MAX_CHUNKS && g->pools[p].chunks[k].buffer; k++) {
@@ -105,11 +114,24 @@ enum fit gallocr_fit_leafs(struct ggml_gallocr *g, const struct ggml_cgraph *gra
     return FIT_YES;
 }
 
+// The nodes are still computed as one, and the same ones of them need no memory.
+static bool same_span(const struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, int i) {
+    uint64_t none, planned = 0;
+    const int n = g->layout.nodes[i].span;
+    if (gallocr_span(g, graph, node_ids, i, &none) != n) return false;
+    for (int k = 0; k < n; k++) {
+        const struct ggml_tensor *t = graph->nodes[i + k];
+        if (g->layout.nodes[i + k].slot == REF_NONE && !t->view_src) planned |= (uint64_t) 1 << k;
+    }
+    return none == planned;
+}
+
 enum fit gallocr_fit_nodes(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids) {
     const struct layout *l = &g->layout;
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct node_ref *ref = &l->nodes[i];
         if (node_ids && node_ids[i] != ref->buffer_id && ref->slot >= 0) return FIT_NO;
+        if (ref->span > 1 && !same_span(g, graph, node_ids, i)) return FIT_NO;
         const enum fit f = fit_node(g, graph->nodes[i], ref);
         if (f != FIT_YES) return f;
     }

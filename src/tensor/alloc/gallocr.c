@@ -33,7 +33,10 @@ ggml_gallocr_t ggml_gallocr_new_n(ggml_backend_buffer_type_t *bufts, int n_bufs)
         return NULL;
     }
     g->n_ids = n_bufs;
-    for (int i = 0; i < n_bufs; i++) g->pool_of_id[i] = pool_for(g, bufts[i]);
+    for (int i = 0; i < n_bufs; i++) {
+        g->pool_of_id[i] = pool_for(g, bufts[i]);
+        g->devices[i] = ggml_backend_buft_get_device(bufts[i]);
+    }
     return g;
 }
 
@@ -136,7 +139,7 @@ static void note_takes(struct layout *l, const struct ggml_cgraph *graph) {
     for (int i = 0; i < l->n_nodes; i++) {
         struct node_ref *ref = &l->nodes[i];
         ref->takes = -1;
-        if (ref->slot < 0 || l->items[ref->slot].first != i + 1 || l->items[ref->slot].over < 0) continue;
+        if (ref->slot < 0 || l->items[ref->slot].first != ref->step || l->items[ref->slot].over < 0) continue;
         if (graph->nodes[i]->view_src) continue;
         for (int j = 0, k = 0; k < ref->n_src; j++) {
             if (!graph->nodes[i]->src[j]) continue;
@@ -334,6 +337,7 @@ static bool replan(struct ggml_gallocr *g, const struct ggml_cgraph *graph) {
 bool ggml_gallocr_alloc_graph(ggml_gallocr_t g, struct ggml_cgraph *graph) {
     bool turned = false;
     if (!usable(g, graph, "ggml_gallocr_alloc_graph")) return false;
+    graph_touch(graph);  // addresses may change, and what has none
     do {
         enum fit fit = gallocr_fit_leafs(g, graph, NULL);
         if (fit == FIT_YES) fit = gallocr_fit_nodes(g, graph, NULL);

@@ -8,7 +8,9 @@
 #include "ggml/device.h"
 
 // GALLOCR_EFFORT: how much more work than the first placement may go into meeting the bound.
-enum { GALLOCR_EFFORT = 12, REF_EXTERNAL = -1, MAX_POOLS = 64, MAX_CHUNKS = 64 };
+// REF_EXTERNAL: has memory that is not the allocator's. REF_NONE: has none, and needs none: its device computes it together with all
+// that read it.
+enum { GALLOCR_EFFORT = 12, REF_EXTERNAL = -1, REF_NONE = -2, MAX_POOLS = 64, MAX_CHUNKS = 64, MAX_SPAN = 64 };
 
 // A tensor that the allocator gives memory to (never a view). Parallel to the planner's items.
 struct slot {
@@ -23,8 +25,10 @@ struct slot {
 
 // What is remembered of a node, to recognise a graph of the same shape.
 struct node_ref {
-    int32_t slot;       // of the node's root, or REF_EXTERNAL
+    int32_t slot;       // of the node's root, or REF_EXTERNAL, or REF_NONE
     int32_t first_src;  // index into src_slots
+    int32_t step;       // at which it runs: the same for all nodes that are computed as one
+    int16_t span;       // nodes that are computed as one, at the first of them; 0 at the others
     int16_t n_src;
     int16_t buffer_id;
     uint16_t op;
@@ -60,6 +64,8 @@ struct layout {
     struct slot *slots;
     struct plan_item *items;  // of the slots
     bool planned, backed;     // offsets are there; buffers are too
+    bool singly;              // planned without asking devices what they compute as one
+    int n_fused;              // nodes without memory
 };
 
 // Scratch for reading a graph: every tensor met, by address.
@@ -75,6 +81,8 @@ struct tensor_map {
 struct ggml_gallocr {
     int n_ids;
     int pool_of_id[MAX_POOLS];
+    ggml_backend_dev_t devices[MAX_POOLS];  // of the ids: who computes the nodes
+    bool singly;                            // somebody wants to see every node
     int n_pools;
     struct pool *pools;
     struct layout layout;  // the plan in force
@@ -90,6 +98,9 @@ struct ggml_gallocr {
 // Reads graph into g->layout and g->map: slots, lifetimes, what may take over what.
 MUST_USE enum err gallocr_read(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids,
                                const int *leaf_ids);
+// Nodes from i on that are computed as one, and, as bits counted from i, those of them that need no memory: nobody else reads or
+// may look at them. ids: of the nodes, or NULL.
+int gallocr_span(const struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, int i, uint64_t *none);
 // Places the slots: offsets, chunks and their needs.
 MUST_USE enum err gallocr_place(struct ggml_gallocr *g, int effort);
 // FIT_YES: the graph has the shape that was planned and nothing in it is larger than its slot; its tensors have their

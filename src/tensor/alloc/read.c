@@ -5,6 +5,8 @@
 // - A result lives from its node to the last node that reads it. A node that only makes a view reads nothing.
 // - What is flagged as output, and what nothing reads, lives to the end: a program may look at it (or, for an input that
 //   nothing reads, write to it at any time).
+// - Nodes that their device computes as one share one step, that of the last of them. A result that only they read needs no
+//   memory.
 #include "alloc/gallocr.h"
 #include "ggml/device.h"
 #include "ops/op.h"
@@ -88,7 +90,9 @@ struct reader {
     struct ggml_gallocr *g;
     struct layout *l;
     struct tensor_map *m;
-    int end;  // the step after the graph
+    int end;             // the step after the graph
+    int span_end, step;  // of the nodes that are computed as one with the one at hand
+    uint64_t none;       // those of them, from the one at hand on, that need no memory
 };
 
 static int32_t new_slot(struct reader *r, struct ggml_tensor *t, int id, int step) {
@@ -106,23 +110,8 @@ static int32_t new_slot(struct reader *r, struct ggml_tensor *t, int id, int ste
     return s;
 }
 
-// Entry of a tensor, made at first sight, with the slot of its root.
-static enum err enter(struct reader *r, struct ggml_tensor *t, int id, int step, int32_t *entry) {
-    size_t at = place_of(r->m, t);
-    if (r->m->keys[at]) {
-        *entry = r->m->values[at];
-        return ERR_OK;
-    }
-    int32_t slot = REF_EXTERNAL;
-    if (t->view_src) {
-        int32_t root;
-        TRY(enter(r, t->view_src, id, step, &root));
-        slot = r->m->entry_slot[root];
-        at = place_of(r->m, t);
-    } else if (!t->data || gallocr_owns(r->g, t->buffer)) {
-        if (r->l->n_slots == r->l->slot_room) TRY(slots_reserve(r->l, r->l->n_slots + 1));
-        slot = new_slot(r, t, id, step);
-    }
+static enum err new_entry(struct reader *r, const struct ggml_tensor *t, int32_t slot, int32_t *entry) {
+    const size_t at = place_of(r->m, t);
     if (r->m->n_entries == r->m->entry_room || 2 * (size_t) r->m->n_entries >= r->m->size) {
         return err_set(ERR_INVALID,
                        "graph allocator: the graph reads more tensors that are not part of it than it has nodes");
@@ -133,6 +122,25 @@ static enum err enter(struct reader *r, struct ggml_tensor *t, int id, int step,
     r->m->entry_slot[*entry] = slot;
     r->m->entry_read[*entry] = false;
     return ERR_OK;
+}
+
+// Entry of a tensor, made at first sight, with the slot of its root.
+static enum err enter(struct reader *r, struct ggml_tensor *t, int id, int step, int32_t *entry) {
+    const size_t at = place_of(r->m, t);
+    if (r->m->keys[at]) {
+        *entry = r->m->values[at];
+        return ERR_OK;
+    }
+    int32_t slot = REF_EXTERNAL;
+    if (t->view_src) {
+        int32_t root;
+        TRY(enter(r, t->view_src, id, step, &root));
+        slot = r->m->entry_slot[root];
+    } else if (!t->data || gallocr_owns(r->g, t->buffer)) {
+        if (r->l->n_slots == r->l->slot_room) TRY(slots_reserve(r->l, r->l->n_slots + 1));
+        slot = new_slot(r, t, id, step);
+    }
+    return new_entry(r, t, slot, entry);
 }
 
 static bool is_view_op(const struct ggml_tensor *t) {
@@ -219,15 +227,29 @@ static enum err read_sources(struct reader *r, const struct ggml_tensor *t, int 
 
 static enum err read_node(struct reader *r, const struct ggml_cgraph *graph, int i, const int *node_ids) {
     struct ggml_tensor *t = graph->nodes[i];
-    const int id = id_of(node_ids, i), step = i + 1, first_src = r->l->n_refs;
-    const bool view = is_view_op(t);
+    int span = 0;
+    if (i == r->span_end) {
+        span = gallocr_span(r->g, graph, node_ids, i, &r->none);
+        r->span_end = i + span;
+        r->step = r->span_end;  // i + 1 for a node by itself
+    }
+    const int id = id_of(node_ids, i), step = r->step, first_src = r->l->n_refs;
+    const bool view = is_view_op(t), none = r->none & 1;
+    r->none >>= 1;
     TRY(read_sources(r, t, id, step, !view));
     int32_t e;
-    TRY(enter(r, t, id, step, &e));
+    if (none) {
+        TRY(new_entry(r, t, REF_NONE, &e));
+        r->l->n_fused++;
+    } else {
+        TRY(enter(r, t, id, step, &e));
+    }
     const int32_t slot = r->m->entry_slot[e];
     if (!view && t->view_src) live_until(r, slot, step);  // an operation in place writes its root
     r->l->nodes[i] = (struct node_ref){.slot = slot,
                                        .first_src = first_src,
+                                       .step = step,
+                                       .span = (int16_t) span,
                                        .n_src = (int16_t) (r->l->n_refs - first_src),
                                        .buffer_id = (int16_t) id,
                                        .op = (uint16_t) t->op,
@@ -285,7 +307,22 @@ static bool read_otherwise(const struct layout *l, const struct node_ref *ref, c
     return false;
 }
 
-static void find_takes(struct reader *r, const struct ggml_tensor *t, const struct node_ref *ref, int step) {
+// Another of the nodes that are computed as one with node i reads the slot, at whatever time.
+static bool read_beside(const struct layout *l, int i, int32_t slot) {
+    const int step = l->nodes[i].step;
+    int j = i;
+    while (j > 0 && l->nodes[j - 1].step == step) j--;
+    for (; j < l->n_nodes && l->nodes[j].step == step; j++) {
+        for (int k = 0; k < l->nodes[j].n_src && j != i; k++) {
+            if (!l->nodes[j].is_view && l->src_slots[l->nodes[j].first_src + k] == slot) return true;
+        }
+    }
+    return false;
+}
+
+static void find_takes(struct reader *r, const struct ggml_tensor *t, int i) {
+    const struct node_ref *ref = &r->l->nodes[i];
+    const int step = ref->step;
     struct plan_item *it = &r->l->items[ref->slot];
     const ggml_backend_buffer_type_t buft = r->g->pools[r->l->slots[ref->slot].pool].buft;
     for (int j = 0, k = 0, n = 0; j < GGML_MAX_SRC && n < 2; j++) {
@@ -295,7 +332,9 @@ static void find_takes(struct reader *r, const struct ggml_tensor *t, const stru
         const struct plan_item *from = &r->l->items[s];
         if (from->last != step || from->bytes != it->bytes || r->l->slots[s].pool != r->l->slots[ref->slot].pool) continue;
         bool wide;
-        if (gallocr_may_take(t, j, buft, &wide) && !read_otherwise(r->l, ref, t, j, s)) it->take[n++] = s;
+        if (from->first < step && gallocr_may_take(t, j, buft, &wide) && !read_otherwise(r->l, ref, t, j, s) &&
+            !read_beside(r->l, i, s))
+            it->take[n++] = s;
     }
 }
 
@@ -305,10 +344,11 @@ static bool takes_anything(const struct ggml_tensor *t) {
 }
 
 enum err gallocr_read(struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids) {
-    struct reader r = {g, &g->layout, &g->map, graph->n_nodes + 1};
+    struct reader r = {.g = g, .l = &g->layout, .m = &g->map, .end = graph->n_nodes + 1};
     struct layout *l = r.l;
     l->planned = l->backed = false;
-    l->n_slots = l->n_refs = 0;
+    l->n_slots = l->n_refs = l->n_fused = 0;
+    l->singly = g->singly;
     TRY(make_room(g, graph));
     l->n_nodes = graph->n_nodes;
     l->n_leafs = graph->n_leafs;
@@ -319,8 +359,7 @@ enum err gallocr_read(struct ggml_gallocr *g, const struct ggml_cgraph *graph, c
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct ggml_tensor *t = graph->nodes[i];
         const int32_t slot = l->nodes[i].slot;
-        if (slot >= 0 && !t->view_src && l->items[slot].first == i + 1 && takes_anything(t))
-            find_takes(&r, t, &l->nodes[i], i + 1);
+        if (slot >= 0 && !t->view_src && l->items[slot].first == l->nodes[i].step && takes_anything(t)) find_takes(&r, t, i);
     }
     return ERR_OK;
 }

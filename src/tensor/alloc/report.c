@@ -35,7 +35,7 @@ static enum err room(struct work *w) {
     for (int i = 0; i < w->g->layout.n_slots; i++) w->node_of[i] = -1;
     for (int i = 0; i < w->graph->n_nodes; i++) {
         const struct node_ref *ref = &w->g->layout.nodes[i];
-        if (ref->slot >= 0 && !w->graph->nodes[i]->view_src && w->g->layout.items[ref->slot].first == i + 1)
+        if (ref->slot >= 0 && !w->graph->nodes[i]->view_src && w->g->layout.items[ref->slot].first == ref->step)
             w->node_of[ref->slot] = i;
     }
     return ERR_OK;
@@ -84,8 +84,8 @@ static void measure(struct work *w, int pool) {
         takes_by_set(w, i, &base, &any);
         w->live[it->first] += (int64_t) it->bytes;
         w->live[it->last + 1] -= (int64_t) it->bytes;
-        if (base) w->saved1[it->first] = (int64_t) it->bytes;
-        if (any) w->saved2[it->first] = (int64_t) it->bytes;
+        if (base) w->saved1[it->first] += (int64_t) it->bytes;
+        if (any) w->saved2[it->first] += (int64_t) it->bytes;
     }
     struct ggml_plan_buffer *b = &w->r->buffers[pool];
     int64_t now = 0;
@@ -132,7 +132,40 @@ static enum err compare(struct work *w, int pool) {
     return e;
 }
 
+static void forget(struct work *w) {
+    free(w->node_of);
+    free(w->live);
+    free(w->r->tensors);
+    free(w->r->buffers);
+    w->node_of = NULL;
+    w->live = NULL;
+    w->r->tensors = NULL;
+    w->r->buffers = NULL;
+}
+
+// What is compared with, for every node computed by itself.
+struct singly {
+    size_t lb1, lb2, best_fit;
+};
+
+static enum err bound_singly(struct work *w, const int *node_ids, const int *leaf_ids, struct singly *of) {
+    w->g->singly = true;
+    TRY(gallocr_read(w->g, w->graph, node_ids, leaf_ids));
+    w->g->singly = false;
+    TRY(room(w));
+    for (int p = 0; p < w->g->n_pools; p++) {
+        measure(w, p);
+        TRY(compare(w, p));
+        const struct ggml_plan_buffer *b = &w->r->buffers[p];
+        of[p] = (struct singly){b->lb1, b->lb2, b->best_fit};
+    }
+    forget(w);
+    return ERR_OK;
+}
+
 static enum err fill(struct work *w, const int *node_ids, const int *leaf_ids) {
+    struct singly singly[MAX_POOLS];
+    TRY(bound_singly(w, node_ids, leaf_ids, singly));
     const int64_t start = now_us();
     TRY(gallocr_read(w->g, w->graph, node_ids, leaf_ids));
     TRY(gallocr_place(w->g, GALLOCR_EFFORT));
@@ -142,7 +175,9 @@ static enum err fill(struct work *w, const int *node_ids, const int *leaf_ids) {
     for (int i = 0; i < w->r->n_tensors; i++) describe(w, i);
     for (int p = 0; p < w->g->n_pools; p++) {
         measure(w, p);
-        TRY(compare(w, p));
+        w->r->buffers[p].lb1 = singly[p].lb1;
+        w->r->buffers[p].lb2 = singly[p].lb2;
+        w->r->buffers[p].best_fit = singly[p].best_fit;
     }
     return ERR_OK;
 }

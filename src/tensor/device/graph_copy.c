@@ -12,6 +12,7 @@ struct copier {
     struct ggml_tensor **list;  // all tensors, sources before readers
     int n, room;
     struct ggml_context *placed, *unplaced;
+    bool allocated;  // the graph has memory; nodes without any are computed together with others, but not in the copy
 };
 
 static size_t place_of(const struct copier *c, const struct ggml_tensor *t) {
@@ -61,8 +62,8 @@ static struct ggml_tensor *copy_of(const struct copier *c, const struct ggml_ten
 static enum err copy_structs(struct copier *c) {
     for (int i = 0; i < c->n; i++) {
         const struct ggml_tensor *t = c->list[i];
-        struct ggml_tensor *d =
-            tensor_new(t->data && !t->view_src ? c->placed : c->unplaced, t->type, GGML_MAX_DIMS, t->ne, NULL, 0);
+        const bool placed = !t->view_src && (t->data || (c->allocated && t->op != GGML_OP_NONE));
+        struct ggml_tensor *d = tensor_new(placed ? c->placed : c->unplaced, t->type, GGML_MAX_DIMS, t->ne, NULL, 0);
         if (!d || ggml_is_error(d)) return ERR_NOMEM;
         memcpy(d->nb, t->nb, sizeof(d->nb));
         d->op = t->op;
@@ -106,6 +107,7 @@ static struct ggml_cgraph *copy_graph(const struct copier *c, struct ggml_cgraph
 static enum err make_copy(struct copier *c, ggml_backend_t backend, struct ggml_cgraph *g,
                           struct ggml_backend_graph_copy *out) {
     TRY(list_all(c, g));
+    c->allocated = g->n_nodes > 0 && g->nodes[g->n_nodes - 1]->data;
     const size_t tensors = (size_t) c->n * ggml_tensor_overhead() + 1024;
     const size_t graph = ggml_graph_overhead_custom((size_t) (g->n_nodes > g->n_leafs ? g->n_nodes : g->n_leafs) + 1, false);
     out->ctx_allocated = c->placed = ggml_init((struct ggml_init_params){tensors + graph, NULL, true});

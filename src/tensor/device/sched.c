@@ -121,6 +121,7 @@ static enum err set_up(struct ggml_backend_sched *s, ggml_backend_t *backends, g
     }
     s->galloc = ggml_gallocr_new_n(s->bufts, n);
     if (!s->galloc) return ERR_NOMEM;
+    for (int b = 0; b < n; b++) s->galloc->devices[b] = backends[b]->device;
     size_t size = 256;
     while (size < 4 * (size_t) graph_size) size *= 2;
     TRY(map_resize(s, size));
@@ -323,21 +324,49 @@ static enum err place(struct ggml_backend_sched *s) {
         if (!ggml_gallocr_reserve_n(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids))) return ERR_NOMEM;
         f = fit(s);
     }
-    return f == FIT_YES ? ERR_OK : ERR_FAILED;
+    if (f != FIT_YES) return ERR_FAILED;
+    if (!s->own_in_use) graph_touch(s->graph);  // addresses may be others, and what has none
+    return ERR_OK;
+}
+
+// The shadow of the node at a position, made if there is none yet; NULL: no memory.
+static struct ggml_tensor *shadow_at(struct ggml_backend_sched *s, int position) {
+    struct ggml_tensor *node = s->own.nodes[position];
+    if (sched_find(s, node) < 0) return node;  // is one
+    struct ggml_tensor *shadow = sched_new_tensor(s);
+    if (!shadow) return NULL;
+    *shadow = *node;
+    return s->own.nodes[position] = shadow;
+}
+
+// Nodes that are computed as one are recognised by reading each other: those after a shadow read the shadow.
+static enum err follow_shadow(struct ggml_backend_sched *s, int position, const struct ggml_tensor *node) {
+    const struct node_ref *ref = s->galloc->layout.nodes;
+    struct ggml_tensor *const shadow = s->own.nodes[position];
+    for (int i = position + 1; i < s->own.n_nodes && ref[i].step == ref[position].step; i++) {
+        struct ggml_tensor *t = s->own.nodes[i];
+        bool reads = t->view_src == node;
+        for (int k = 0; k < GGML_MAX_SRC; k++) reads = reads || t->src[k] == node;
+        if (!reads) continue;
+        struct ggml_tensor *copy = shadow_at(s, i);
+        if (!copy) return ERR_NOMEM;
+        for (int k = 0; k < GGML_MAX_SRC; k++) {
+            if (copy->src[k] == node) copy->src[k] = shadow;
+        }
+        if (copy->view_src == node) copy->view_src = shadow;
+        if (copy != t) TRY(follow_shadow(s, i, t));
+    }
+    return ERR_OK;
 }
 
 // Nodes that read copies are run as shadows, which share everything but their sources.
 static enum err make_shadows(struct ggml_backend_sched *s) {
     for (int i = 0; i < s->n_patches; i++) {
         const struct sched_patch *p = &s->patches[i];
-        struct ggml_tensor *shadow = s->own.nodes[p->position];
-        if (shadow == p->node) {
-            shadow = sched_new_tensor(s);
-            if (!shadow) return ERR_NOMEM;
-            *shadow = *p->node;
-            s->own.nodes[p->position] = shadow;
-        }
+        struct ggml_tensor *shadow = shadow_at(s, p->position);
+        if (!shadow) return ERR_NOMEM;
         shadow->src[p->i_src] = s->copies[p->copy].to[s->set];
+        TRY(follow_shadow(s, p->position, p->node));
     }
     for (int k = 0; k < s->n_splits; k++) make_split_graph(s, &s->splits[k]);
     return ERR_OK;
@@ -391,6 +420,7 @@ void ggml_backend_sched_set_eval_callback(ggml_backend_sched_t s, ggml_backend_s
     if (!s) return;
     s->callback = callback;
     s->callback_data = user_data;
+    s->galloc->singly = callback != NULL;
 }
 
 // ---- questions ------------------------------------------------------------------------------------------------------

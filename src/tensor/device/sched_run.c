@@ -34,25 +34,48 @@ static struct ggml_tensor *shown(struct ggml_backend_sched *s, const struct sche
     return s->graph->nodes[split->i_start + i];
 }
 
+// A callback that was set before the graph was allocated sees every node. One that came later sees those that have memory:
+// some were planned to be computed as one.
+static bool is_visible(const struct sched_split *split, int i) {
+    const struct ggml_tensor *t = split->graph.nodes[i];
+    return t->data || ggml_is_empty(t);
+}
+
+// One past the last node that is computed as one with node i.
+static int end_of(const struct ggml_backend_sched *s, const struct sched_split *split, int i) {
+    const struct node_ref *ref = s->galloc->layout.nodes + split->own_start;
+    while (i + 1 < split->graph.n_nodes && ref[i + 1].step == ref[i].step) i++;
+    return i + 1;
+}
+
+// Shows nodes [i0, i1) that have been computed; the first has been asked for already. False: enough.
+static bool show(struct ggml_backend_sched *s, const struct sched_split *split, int i0, int i1) {
+    for (int i = i0; i < i1; i++) {
+        struct ggml_tensor *t = shown(s, split, i);
+        if (!is_visible(split, i) || (i > i0 && !s->callback(t, true, s->callback_data))) continue;
+        if (!s->callback(t, false, s->callback_data)) return false;
+    }
+    return true;
+}
+
 // Nodes one stretch at a time: up to the next one the callback wants to see.
 static enum ggml_status run_watched(struct ggml_backend_sched *s, struct sched_split *split, bool *stop) {
     const ggml_backend_t backend = s->backends[split->backend];
-    const int n = split->graph.n_nodes;
-    for (int i = 0; i < n;) {
+    const int n = split->graph.n_nodes, flags = s->galloc->layout.n_fused > 0 ? 0 : GGML_COMPUTE_NO_FUSE;
+    for (int i = 0, end; i < n; i = end) {
         int k = i;
-        bool wanted = s->callback(shown(s, split, k), true, s->callback_data);
-        while (!wanted && k + 1 < n) wanted = s->callback(shown(s, split, ++k), true, s->callback_data);
-        struct ggml_cgraph part = graph_view(&split->graph, i, k + 1);
+        while (k < n && !(is_visible(split, k) && s->callback(shown(s, split, k), true, s->callback_data))) k++;
+        end = k < n ? end_of(s, split, k) : n;
+        struct ggml_cgraph part = graph_view(&split->graph, i, end);
         part.uid = 0;  // not a graph that comes again
-        enum ggml_status status = device_graph_compute(backend, &part, GGML_COMPUTE_NO_FUSE);
+        enum ggml_status status = device_graph_compute(backend, &part, flags);
         ggml_backend_synchronize(backend);
         if (status == GGML_STATUS_SUCCESS && backend->iface->status) status = backend->iface->status(backend);
         if (status != GGML_STATUS_SUCCESS) return status;
-        if (wanted && !s->callback(shown(s, split, k), false, s->callback_data)) {
+        if (!show(s, split, k, end)) {
             *stop = true;  // seen enough; not a failure
             return GGML_STATUS_SUCCESS;
         }
-        i = k + 1;
     }
     return GGML_STATUS_SUCCESS;
 }

@@ -2,7 +2,9 @@
 #include "test.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/fuse/fuse.h"
+#include "alloc/gallocr.h"
 #include "device/device.h"
+#include "support/guarded.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -171,6 +173,243 @@ static void test_kept_steps(void **state) {
     ggml_backend_free(cpu);
 }
 
+// ---- linear maps and their surroundings -----------------------------------------------------------------------------
+
+// What is planned to be computed as one runs in a NaN-filled buffer of exactly the planned size, and has the bits of a run in
+// which every node has memory of its own and is computed by itself.
+struct plan {
+    struct ggml_context *c, *weights;
+    struct ggml_cgraph *g;
+    ggml_backend_buffer_t buffer;
+    struct ggml_tensor *inputs[8];
+    int n_inputs;
+    bool keep;  // inner results are outputs, too
+    int64_t n_col;
+    enum ggml_type type, other;
+};
+
+typedef struct ggml_tensor *(*build_fn)(struct plan *p, struct ggml_tensor *x);
+
+static struct ggml_tensor *weight(struct plan *p, enum ggml_type type, int64_t n0, int64_t n1) {
+    return ggml_new_tensor_2d(p->weights, type, n0, n1);
+}
+
+static struct ggml_tensor *input(struct plan *p, int64_t n0, int64_t n1) {
+    struct ggml_tensor *t = ggml_new_tensor_2d(p->c, GGML_TYPE_F32, n0, n1);
+    ggml_set_input(t);
+    return p->inputs[p->n_inputs++] = t;
+}
+
+static struct ggml_tensor *inner(struct plan *p, struct ggml_tensor *t) {
+    if (p->keep) ggml_set_output(t);
+    return t;
+}
+
+static void set_numbers(struct ggml_tensor *t, uint64_t seed) {
+    serial = seed;
+    const int64_t n = ggml_nelements(t);
+    float *x = malloc((size_t) n * sizeof *x);
+    uint8_t *bytes = malloc(ggml_nbytes(t));
+    for (int64_t i = 0; i < n; i++) x[i] = number();
+    ggml_quantize_chunk(t->type, x, bytes, 0, ggml_nrows(t), t->ne[0], NULL);
+    ggml_backend_tensor_set(t, bytes, 0, ggml_nbytes(t));
+    free(bytes);
+    free(x);
+}
+
+static void plan_build(struct plan *p, build_fn build) {
+    p->c = ggml_init((struct ggml_init_params){.mem_size = 1 << 20, .no_alloc = true});
+    p->weights = ggml_init((struct ggml_init_params){.mem_size = 1 << 16, .no_alloc = true});
+    p->g = ggml_new_graph(p->c);
+    struct ggml_tensor *y = build(p, input(p, 96, p->n_col));
+    ggml_set_output(y);
+    ggml_build_forward_expand(p->g, y);
+    p->buffer = ggml_backend_alloc_ctx_tensors_from_buft(p->weights, ggml_backend_cpu_buffer_type());
+    uint64_t seed = 7;
+    for (struct ggml_tensor *t = ggml_get_first_tensor(p->weights); t; t = ggml_get_next_tensor(p->weights, t))
+        set_numbers(t, seed++);
+}
+
+static void plan_end(struct plan *p) {
+    ggml_backend_buffer_free(p->buffer);
+    ggml_free(p->c);
+    ggml_free(p->weights);
+}
+
+static void plan_set(struct plan *p) {
+    for (int i = 0; i < p->n_inputs; i++) set_numbers(p->inputs[i], (uint64_t) i + 100);
+}
+
+static void compare(struct ggml_cgraph *a, struct ggml_cgraph *b) {
+    for (int i = 0; i < ggml_graph_n_nodes(a); i++) {
+        struct ggml_tensor *x = ggml_graph_node(a, i), *y = ggml_graph_node(b, i);
+        if (x->flags & GGML_TENSOR_FLAG_OUTPUT) assert_memory_equal(x->data, y->data, ggml_nbytes(x));
+    }
+}
+
+// n_none: nodes that need no memory, when inner results are not kept.
+static void check_fused(build_fn build, int n_none) {
+    static const int64_t columns[] = {1, 3, 40, 700};
+    static const enum ggml_type types[][2] = {
+        {GGML_TYPE_Q8_0, GGML_TYPE_Q8_0}, {GGML_TYPE_Q4_0, GGML_TYPE_Q5_1}, {GGML_TYPE_F32, GGML_TYPE_F16}};
+    ggml_backend_t cpu = ggml_backend_cpu_init();
+    for (int round = 0; round < 24; round++) {
+        struct plan plain = {.keep = round % 2, .n_col = columns[round / 2 % 4], .type = types[round / 8][0]};
+        plain.other = types[round / 8][1];
+        struct plan tight = plain;
+        plan_build(&plain, build);
+        plan_build(&tight, build);
+        ggml_backend_buffer_t apart = ggml_backend_alloc_ctx_tensors_from_buft(plain.c, ggml_backend_cpu_buffer_type());
+        plan_set(&plain);
+        ggml_backend_cpu_set_n_threads(cpu, 1);
+        assert_int_equal(device_graph_compute(cpu, plain.g, GGML_COMPUTE_NO_FUSE), GGML_STATUS_SUCCESS);
+        struct guarded g;
+        ggml_gallocr_t ga = ggml_gallocr_new(guarded_make(&g, SIZE_MAX, ggml_backend_get_device(cpu)));
+        assert_true(ggml_gallocr_alloc_graph(ga, tight.g));
+        if (!plain.keep) assert_int_equal(ga->layout.n_fused, n_none);
+        for (size_t k = 0; k < sizeof threads / sizeof *threads; k++) {
+            plan_set(&tight);
+            ggml_backend_cpu_set_n_threads(cpu, threads[k]);
+            assert_int_equal(ggml_backend_graph_compute(cpu, tight.g), GGML_STATUS_SUCCESS);
+            compare(plain.g, tight.g);
+        }
+        ggml_gallocr_free(ga);
+        assert_false(g.broken);
+        ggml_backend_buffer_free(apart);
+        plan_end(&plain);
+        plan_end(&tight);
+    }
+    ggml_backend_free(cpu);
+}
+
+static struct ggml_tensor *normed(struct plan *p, struct ggml_tensor *x) {
+    return ggml_mul(p->c, inner(p, ggml_rms_norm(p->c, x, 1e-5f)), weight(p, GGML_TYPE_F32, x->ne[0], 1));
+}
+
+// A norm and three products, one with a bias; then their sum, which is none of it.
+static struct ggml_tensor *build_norm(struct plan *p, struct ggml_tensor *x) {
+    struct ggml_tensor *h = inner(p, normed(p, x)), *y[3];
+    for (int i = 0; i < 3; i++) {
+        y[i] = ggml_mul_mat(p->c, weight(p, i == 1 ? p->other : p->type, 96, 80), h);
+        if (i == 1) y[i] = ggml_add(p->c, inner(p, y[i]), weight(p, GGML_TYPE_F32, 80, 1));
+        ggml_build_forward_expand(p->g, y[i]);
+    }
+    struct ggml_tensor *s = ggml_soft_max(p->c, ggml_reshape_3d(p->c, y[0], 40, 2, p->n_col));
+    return ggml_add(p->c, ggml_add(p->c, ggml_reshape_2d(p->c, s, 80, p->n_col), y[1]), y[2]);
+}
+
+static void test_norm(void **state) {
+    (void) state;
+    check_fused(build_norm, 3);
+}
+
+// A layer: feed-forward with gate and up, and the residual.
+static struct ggml_tensor *build_gated(struct plan *p, struct ggml_tensor *x) {
+    struct ggml_tensor *r = ggml_scale(p->c, x, 1.5f), *h = normed(p, r);
+    struct ggml_tensor *gate = inner(p, ggml_mul_mat(p->c, weight(p, p->type, 96, 160), h));
+    struct ggml_tensor *up = ggml_mul_mat(p->c, weight(p, p->other, 96, 160), h);
+    struct ggml_tensor *a = ggml_swiglu_split(p->c, gate, up);
+    return ggml_add(p->c, ggml_mul_mat(p->c, weight(p, p->type, 160, 96), a), r);
+}
+
+static void test_gated(void **state) {
+    (void) state;
+    check_fused(build_gated, 5);
+}
+
+// Both halves in one product; the second one first.
+static struct ggml_tensor *build_halves(struct plan *p, struct ggml_tensor *x) {
+    struct ggml_tensor *gu = inner(p, ggml_mul_mat(p->c, weight(p, p->type, 96, 320), x));
+    struct ggml_tensor *a = ggml_swiglu(p->c, gu);
+    struct ggml_tensor *b = ggml_geglu_swapped(p->c, ggml_mul_mat(p->c, weight(p, p->other, 160, 192), a));
+    return ggml_add(p->c, b, x);
+}
+
+static void test_halves(void **state) {
+    (void) state;
+    check_fused(build_halves, 3);
+}
+
+// Layer norm with scale and shift; bias, activation, scale, residual on the right and on the left.
+static struct ggml_tensor *build_classic(struct plan *p, struct ggml_tensor *x) {
+    struct ggml_tensor *h = ggml_mul(p->c, inner(p, ggml_norm(p->c, x, 1e-5f)), weight(p, GGML_TYPE_F32, 96, 1));
+    h = ggml_add(p->c, h, weight(p, GGML_TYPE_F32, 96, 1));
+    h = ggml_add(p->c, ggml_mul_mat(p->c, weight(p, p->type, 96, 224), h), weight(p, GGML_TYPE_F32, 224, 1));
+    h = ggml_gelu(p->c, inner(p, h));
+    h = ggml_mul_mat(p->c, weight(p, p->other, 224, 96), h);
+    h = ggml_scale(p->c, ggml_add(p->c, h, weight(p, GGML_TYPE_F32, 96, 1)), 0.5f);
+    return ggml_add(p->c, x, h);
+}
+
+static void test_classic(void **state) {
+    (void) state;
+    check_fused(build_classic, 8);
+}
+
+// The residual is also what the norm reads: its memory must not be taken, for all of it is needed until the end.
+static struct ggml_tensor *build_residual_is_normed(struct plan *p, struct ggml_tensor *x) {
+    struct ggml_tensor *r = ggml_scale(p->c, x, 0.75f);
+    return ggml_add(p->c, ggml_mul_mat(p->c, weight(p, p->type, 96, 96), normed(p, r)), r);
+}
+
+static void test_residual_is_normed(void **state) {
+    (void) state;
+    check_fused(build_residual_is_normed, 3);
+}
+
+// What is asked for by a callback must exist; what was planned without memory cannot be shown.
+static bool see(struct ggml_tensor *t, bool ask, void *data) {
+    if (ask) return true;
+    assert_non_null(t->data);
+    ++*(int *) data;
+    return true;
+}
+
+static void test_callback(void **state) {
+    (void) state;
+    ggml_backend_t cpu = ggml_backend_cpu_init();
+    ggml_backend_sched_t sched = ggml_backend_sched_new(&cpu, NULL, 1, 64, false, true);
+    struct plan p = {.n_col = 3, .type = GGML_TYPE_Q8_0, .other = GGML_TYPE_Q8_0};
+    plan_build(&p, build_gated);
+    int seen = 0;
+    struct ggml_tensor *y = ggml_graph_node(p.g, -1);
+    float *expected = malloc(ggml_nbytes(y));
+    for (int round = 0; round < 3; round++) {
+        ggml_backend_sched_reset(sched);
+        ggml_backend_sched_set_eval_callback(sched, round == 1 ? see : NULL, &seen);
+        assert_true(ggml_backend_sched_alloc_graph(sched, p.g));
+        plan_set(&p);
+        assert_int_equal(ggml_backend_sched_graph_compute(sched, p.g), GGML_STATUS_SUCCESS);
+        if (round == 0) ggml_backend_tensor_get(y, expected, 0, ggml_nbytes(y));
+        assert_memory_equal(y->data, expected, ggml_nbytes(y));
+    }
+    assert_int_equal(seen, ggml_graph_n_nodes(p.g));
+    // set too late: it sees what there is
+    seen = 0;
+    plan_set(&p);
+    ggml_backend_sched_set_eval_callback(sched, see, &seen);
+    assert_int_equal(ggml_backend_sched_graph_compute(sched, p.g), GGML_STATUS_SUCCESS);
+    assert_int_equal(seen, ggml_graph_n_nodes(p.g) - 5);
+    assert_memory_equal(y->data, expected, ggml_nbytes(y));
+    free(expected);
+    ggml_backend_sched_free(sched);
+    ggml_backend_free(cpu);
+    plan_end(&p);
+}
+
+// A graph without memory is refused, fused or not.
+static void test_no_memory(void **state) {
+    (void) state;
+    struct plan p = {.n_col = 3, .type = GGML_TYPE_Q8_0, .other = GGML_TYPE_Q8_0};
+    plan_build(&p, build_gated);
+    struct ggml_cplan plan = ggml_graph_plan(p.g, 1, NULL);
+    plan.work_data = malloc(plan.work_size);
+    assert_int_equal(ggml_graph_compute(p.g, &plan), GGML_STATUS_FAILED);
+    assert_error("allocate the graph first");
+    free(plan.work_data);
+    plan_end(&p);
+}
+
 int main(void) {
     setenv("GGML_OVERSUBSCRIBE", "1", 1);
     const struct CMUnitTest tests[] = {
@@ -178,6 +417,13 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_products_over_weights, begin, end),
         cmocka_unit_test_setup_teardown(test_no_products, begin, end),
         cmocka_unit_test_setup_teardown(test_kept_steps, begin, end),
+        cmocka_unit_test_setup_teardown(test_norm, begin, end),
+        cmocka_unit_test_setup_teardown(test_gated, begin, end),
+        cmocka_unit_test_setup_teardown(test_halves, begin, end),
+        cmocka_unit_test_setup_teardown(test_classic, begin, end),
+        cmocka_unit_test_setup_teardown(test_residual_is_normed, begin, end),
+        cmocka_unit_test_setup_teardown(test_callback, begin, end),
+        cmocka_unit_test_setup_teardown(test_no_memory, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

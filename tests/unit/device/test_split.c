@@ -177,6 +177,7 @@ static void test_callback(void **state) {
     ggml_backend_t backends[] = {f->sim[0], f->sim[1], f->cpu};
     ggml_backend_sched_t s = ggml_backend_sched_new(backends, NULL, 3, 1024, false, false);
     net_build(&p.net);
+    ggml_backend_sched_set_eval_callback(s, watch, &(struct watch){0});  // so that every node has memory
     assert_true(ggml_backend_sched_alloc_graph(s, p.net.graph));
     struct watch all = {.every = true}, some = {0}, stopped = {.stop_at = 2};
     net_set_inputs(&p.net, 7);

@@ -126,23 +126,30 @@ static void run_on_team(struct run *r, int n) {
     if (!pool) give_team(t);
 }
 
+static bool node_ready(const struct ggml_tensor *t) {
+    bool there = t->data != NULL;
+    for (int k = 0; k < GGML_MAX_SRC; k++)
+        there &= !t->src[k] || t->src[k]->data || ggml_is_empty(t->src[k]);  // holes: no mask, say
+    return there;
+}
+
 // Whether everything that is to be computed can be: the operation exists, and all that it reads and writes has memory.
-static bool ready(const struct ggml_cgraph *g) {
-    for (int i = 0; i < g->n_nodes; i++) {
-        const struct ggml_tensor *t = g->nodes[i];
-        const struct op *op = op_get(t->op);
-        if (!op) {
-            (void) err_set(ERR_UNSUPPORTED, "%s: there is no operation %d in this build", t->name, (int) t->op);
+static bool ready(const struct run *r, int nth) {
+    struct ggml_tensor **nodes = r->g->nodes;
+    for (int i = 0; i < r->g->n_nodes; i++) {
+        if (op_get(nodes[i]->op)) continue;
+        (void) err_set(ERR_UNSUPPORTED, "%s: there is no operation %d in this build", nodes[i]->name, (int) nodes[i]->op);
+        return false;
+    }
+    int at = 0;
+    for (struct step s; next_step(r, &at, nth, &s);) {
+        if (s.fuse && s.fuse->planned && fuse_ready(&nodes[s.first], s.n_nodes)) continue;
+        for (int i = s.first; i < s.first + s.n_nodes; i++) {
+            if (fuse_is_view(nodes[i]) || node_ready(nodes[i])) continue;
+            (void) err_set(ERR_INVALID, "%s (%s): it or one of its sources has no memory; allocate the graph first",
+                           nodes[i]->name, ggml_op_desc(nodes[i]));
             return false;
         }
-        if (!cpu_node_runs(op, t)) continue;
-        bool there = t->data != NULL;
-        for (int k = 0; k < GGML_MAX_SRC; k++)
-            there &= !t->src[k] || t->src[k]->data || ggml_is_empty(t->src[k]);  // holes: no mask, say
-        if (there) continue;
-        (void) err_set(ERR_INVALID, "%s (%s): it or one of its sources has no memory; allocate the graph first", t->name,
-                       ggml_op_desc(t));
-        return false;
     }
     return true;
 }
@@ -158,8 +165,11 @@ enum ggml_status cpu_graph_compute(struct ggml_cgraph *g, struct ggml_cplan *pla
     const int nth = members(plan);
     struct run r = {.g = g, .plan = plan, .singly = singly};
     const bool known = list && !singly && step_list_is_for(list, g, nth);
-    if (!known && !ready(g)) return GGML_STATUS_FAILED;
     if (known || (list && !singly && step_list_make(list, g, nth))) r.list = list;
+    if (!known && !ready(&r, nth)) {
+        if (list) list->uid = 0;
+        return GGML_STATUS_FAILED;
+    }
     if (plan->work_data) {
         r.work = (void *) GGML_PAD((uintptr_t) plan->work_data, (uintptr_t) 64);
         r.work_bytes = plan->work_size > 64 ? plan->work_size - 64 : 0;

@@ -311,6 +311,11 @@ static bool may_overwrite(ggml_backend_dev_t dev, const struct ggml_tensor *t, i
     return op && (op->flags & (OP_INPLACE | OP_INPLACE_WIDE)) && (i_src == 0 || (op->flags & OP_ELEMENTWISE));
 }
 
+static int fuse(ggml_backend_dev_t dev, const struct ggml_cgraph *graph, int i) {
+    (void) dev;
+    return fuse_span(graph, i);
+}
+
 static const struct ggml_device_iface device_iface = {.get_name = device_name,
                                                       .get_description = description,
                                                       .get_memory = memory,
@@ -321,7 +326,8 @@ static const struct ggml_device_iface device_iface = {.get_name = device_name,
                                                       .buffer_from_host_ptr = from_host_ptr,
                                                       .supports_op = supports_op,
                                                       .supports_buft = supports_buft,
-                                                      .may_overwrite = may_overwrite};
+                                                      .may_overwrite = may_overwrite,
+                                                      .fuse = fuse};
 
 static struct ggml_backend_device cpu_device = {&device_iface, &cpu_reg, NULL};
 

@@ -24,14 +24,11 @@ struct ggml_cplan ggml_graph_plan(const struct ggml_cgraph *cgraph, int n_thread
         if (!op || !cpu_node_runs(op, t)) continue;
         const int n = cpu_node_threads(op, t, n_threads);
         if (n > plan.n_threads) plan.n_threads = n;
-        const size_t bytes = op->scratch ? op->scratch(t, n) : 0;
-        if (bytes > plan.work_size) plan.work_size = bytes;
-    }
-    struct step s;
-    for (int i = 0; step_find(cgraph, i, n_threads, false, &s); i = s.first + s.n_nodes) {
-        if (s.n_threads > plan.n_threads) plan.n_threads = s.n_threads;
-        const size_t bytes = s.fuse ? step_scratch(cgraph, &s) : 0;  // its nodes are counted one by one, too
-        if (bytes > plan.work_size) plan.work_size = bytes;
+        // Alone or with others: what will be is not known before memory is planned.
+        const size_t alone = op->scratch ? op->scratch(t, n) : 0;
+        const size_t fused = fuse_scratch(cgraph, i, n_threads, &plan.n_threads);
+        if (alone > plan.work_size) plan.work_size = alone;
+        if (fused > plan.work_size) plan.work_size = fused;
     }
     if (plan.work_size > 0) plan.work_size += 64;  // the caller's memory may begin anywhere, scratch is aligned to 64
     return plan;

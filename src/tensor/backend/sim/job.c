@@ -64,6 +64,14 @@ static int32_t enter(struct sim_job *j, const struct ggml_tensor *t) {
     return i;
 }
 
+// The copy of t, or t itself if there is none.
+static struct ggml_tensor *copy_of(const struct sim_job *j, struct ggml_tensor *t) {
+    size_t h = ((uintptr_t) t >> 4) * 0x9E3779B97F4A7C15u >> 32;
+    while (j->keys[h & (j->map_size - 1)] && j->keys[h & (j->map_size - 1)] != t) h++;
+    h &= j->map_size - 1;
+    return j->keys[h] ? &j->tensors[j->values[h]] : t;
+}
+
 enum err sim_job_take(struct sim_job *j, const struct ggml_cgraph *graph) {
     TRY(sim_job_reserve(j, graph));
     memset(j->keys, 0, j->map_size * sizeof(*j->keys));
@@ -74,8 +82,10 @@ enum err sim_job_take(struct sim_job *j, const struct ggml_cgraph *graph) {
             if (graph->nodes[i]->src[k]) j->nodes[i]->src[k] = &j->tensors[enter(j, graph->nodes[i]->src[k])];
         }
     }
-    // view_src of copies still names the caller's tensors, which kernels do not follow: it says only that the tensor is a
-    // view.
+    // A view of a tensor that is not copied keeps the caller's: kernels do not follow it, it says only that this is a view.
+    for (int i = 0; i < j->n_tensors; i++) {
+        if (j->tensors[i].view_src) j->tensors[i].view_src = copy_of(j, j->tensors[i].view_src);
+    }
     j->graph = *graph;
     j->graph.nodes = j->nodes;
     j->graph.size = graph->n_nodes;

@@ -97,6 +97,16 @@ static bool may_overwrite(ggml_backend_dev_t dev, const struct ggml_tensor *t, i
     return op && (op->flags & (OP_INPLACE | OP_INPLACE_WIDE)) && (i_src == 0 || (op->flags & OP_ELEMENTWISE));
 }
 
+// And what they compute as one; an operation that the device lacks is no part of anything.
+static int fuse(ggml_backend_dev_t dev, const struct ggml_cgraph *graph, int i) {
+    const ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    const int n = cpu ? cpu->iface->fuse(cpu, graph, i) : 1;
+    for (int k = i; k < i + n; k++) {
+        if (!supports_op(dev, graph->nodes[k])) return 1;
+    }
+    return n;
+}
+
 static const struct ggml_device_iface device_iface = {.get_name = name,
                                                       .get_description = description,
                                                       .get_memory = memory,
@@ -112,7 +122,8 @@ static const struct ggml_device_iface device_iface = {.get_name = name,
                                                       .event_new = sim_event_new,
                                                       .event_free = sim_event_free,
                                                       .event_synchronize = sim_event_synchronize,
-                                                      .may_overwrite = may_overwrite};
+                                                      .may_overwrite = may_overwrite,
+                                                      .fuse = fuse};
 
 // ---- the registry ---------------------------------------------------------------------------------------------------
 

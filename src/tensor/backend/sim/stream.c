@@ -3,7 +3,7 @@
 // graphs are snapshots (job.c), transfers hold addresses. Every stream has a clock, the number of commands done; waiting for
 // another stream's work is waiting for its clock. Clocks are never freed, so nobody can wait for one that is gone.
 #include "backend/sim/sim.h"
-#include "ggml-cpu.h"
+#include "backend/cpu/cpu.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +98,7 @@ static uint64_t clock_now(struct clock *c) {
 
 // ---- the worker -----------------------------------------------------------------------------------------------------
 
-static enum ggml_status run_graph(struct stream *s, struct sim_job *j) {
+static enum ggml_status run_graph(struct stream *s, struct sim_job *j, bool no_fuse) {
     struct ggml_cplan plan = ggml_graph_plan(&j->graph, s->n_threads, NULL);
     if (plan.work_size > s->work_bytes) {  // only for graphs that nobody reserved for
         void *p = realloc(s->work, plan.work_size);
@@ -107,7 +107,7 @@ static enum ggml_status run_graph(struct stream *s, struct sim_job *j) {
         s->work_bytes = plan.work_size;
     }
     plan.work_data = s->work;
-    return ggml_graph_compute(&j->graph, &plan);
+    return cpu_graph_compute(&j->graph, &plan, NULL, no_fuse);
 }
 
 static void obey(struct stream *s, const struct command *c) {
@@ -115,7 +115,7 @@ static void obey(struct stream *s, const struct command *c) {
         case MOVE: memmove(c->to, c->from, c->bytes); break;
         case WAIT: wait_until(c->clock, c->time); break;
         case RUN_GRAPH: {
-            const int status = run_graph(s, &s->jobs[c->job]);
+            const int status = run_graph(s, &s->jobs[c->job], c->no_fuse);
             int fine = GGML_STATUS_SUCCESS;
             if (status != GGML_STATUS_SUCCESS) atomic_compare_exchange_strong(&s->status, &fine, status);
             break;

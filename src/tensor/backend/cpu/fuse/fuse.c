@@ -12,26 +12,85 @@ static const struct fuse *const patterns[] = {
 #undef FUSE
 };
 
+enum { N_PATTERNS = sizeof patterns / sizeof patterns[0] };
+
+int fuse_span(const struct ggml_cgraph *g, int i) {
+    for (int k = 0; k < N_PATTERNS; k++) {
+        const int n = patterns[k]->planned ? patterns[k]->match(g, i) : 0;
+        if (n > 0) return n;
+    }
+    return 1;
+}
+
+// A result without memory: the allocator was told.
+static bool is_missing(struct ggml_tensor *const *nodes, int n) {
+    for (int i = 0; i < n; i++) {
+        if (!nodes[i]->data && !fuse_is_view(nodes[i])) return true;
+    }
+    return false;
+}
+
 const struct fuse *fuse_find(const struct ggml_cgraph *g, int i, int *n) {
-    for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
+    for (int k = 0; k < N_PATTERNS; k++) {
         *n = patterns[k]->match(g, i);
-        if (*n > 0) return patterns[k];
+        if (*n > 0 && (!patterns[k]->planned || is_missing(&g->nodes[i], *n))) return patterns[k];
     }
     *n = 1;
     return NULL;
 }
 
+size_t fuse_scratch(const struct ggml_cgraph *g, int i, int n_threads, int *most) {
+    size_t bytes = 0;
+    for (int k = 0; k < N_PATTERNS; k++) {
+        const int n = patterns[k]->match(g, i);
+        if (n == 0) continue;
+        const int nth = patterns[k]->threads(&g->nodes[i], n, n_threads);
+        const size_t need = patterns[k]->scratch(&g->nodes[i], n, nth);
+        if (nth > *most) *most = nth;
+        if (need > bytes) bytes = need;
+    }
+    return bytes;
+}
+
+static bool reads(const struct ggml_tensor *t, const struct ggml_tensor *what) {
+    for (int k = 0; k < GGML_MAX_SRC; k++) {
+        if (t->src[k] && (t->src[k] == what || t->src[k]->view_src == what)) return true;
+    }
+    return false;
+}
+
+static bool is_among(struct ggml_tensor *const *nodes, int n, const struct ggml_tensor *t) {
+    for (int i = 0; i < n; i++) {
+        if (nodes[i] == t || nodes[i] == t->view_src) return true;
+    }
+    return false;
+}
+
+bool fuse_ready(struct ggml_tensor *const *nodes, int n) {
+    for (int i = 0; i < n; i++) {
+        const struct ggml_tensor *t = nodes[i];
+        if (fuse_is_view(t)) continue;
+        for (int k = 0; k < GGML_MAX_SRC; k++) {
+            const struct ggml_tensor *s = t->src[k];
+            if (s && !s->data && !ggml_is_empty(s) && !is_among(nodes, i, s)) return false;
+        }
+        bool read = false;
+        for (int j = i + 1; j < n && !read; j++) read = reads(nodes[j], t);
+        if (!t->data && !read) return false;
+    }
+    return true;
+}
+
 bool fuse_is_view(const struct ggml_tensor *t) {
     const struct op *op = op_get(t->op);
-    return op && (op->flags & OP_VIEW);
+    return t->op != GGML_OP_NONE && op && (op->flags & OP_VIEW);
 }
 
 int fuse_next(const struct ggml_cgraph *g, int i) {
     for (i++; i < g->n_nodes; i++) {
         const struct op *op = op_get(g->nodes[i]->op);
-        if (!op) return -1;
-        if (op->flags & OP_VIEW) continue;
-        return cpu_node_runs(op, g->nodes[i]) ? i : -1;
+        if (fuse_is_view(g->nodes[i])) continue;
+        return op && cpu_node_runs(op, g->nodes[i]) ? i : -1;
     }
     return -1;
 }

@@ -14,6 +14,10 @@ enum { FUSE_MAX = 32 };  // nodes that a match may span
 
 struct fuse {
     const char *name;
+    // Results that only the nodes themselves read may have no memory: the allocator gives them none, and only then, when at
+    // least one of them is missing, the pattern is used. Without this mark every result is written, and the allocator plans the
+    // nodes one by one.
+    bool planned;
     // Nodes from i on that are computed as one, 0 if this is not a place for the pattern. Cheap: asked for every node.
     int (*match)(const struct ggml_cgraph *g, int i);
     // Threads of use for the n nodes, out of n_threads; depends on shapes alone.
@@ -23,12 +27,20 @@ struct fuse {
     void (*run)(struct task *k, struct ggml_tensor **nodes, int n);
 };
 
-// The pattern that begins at node i and the number of nodes it spans; NULL if node i is computed by itself.
+// Nodes that the planned pattern spans that begins at node i; 1 if there is none. What the device says (ggml/device.h).
+int fuse_span(const struct ggml_cgraph *g, int i);
+// How node i is computed: the pattern that begins there and the number of nodes it spans; NULL: by itself.
 const struct fuse *fuse_find(const struct ggml_cgraph *g, int i, int *n);
+// The most scratch that any pattern beginning at node i needs, with as many of n_threads threads as are of use, whether memory
+// is planned yet or not. *most: raised to that number of threads.
+size_t fuse_scratch(const struct ggml_cgraph *g, int i, int n_threads, int *most);
+// Whether all is there for a planned pattern to run: what it reads from outside, and what others read of it.
+bool fuse_ready(struct ggml_tensor *const *nodes, int n);
 
 // ---- for patterns ---------------------------------------------------------------------------------------------------
 
-// Whether a node is a view: nothing runs, whoever reads it reads its root.
+// Whether a node is a view: nothing runs, whoever reads it reads its root. (A node without operation is none: its memory is
+// written between those before and after it, by the scheduler, say.)
 bool fuse_is_view(const struct ggml_tensor *t);
 // The next node after i that is not a view, if it is to be computed; else -1.
 int fuse_next(const struct ggml_cgraph *g, int i);
