@@ -158,30 +158,57 @@ static bool is_wanted(const struct ggml_tensor *t, const struct ggml_tensor *con
     return false;
 }
 
+// Whether every node has memory; some have none when they were planned to be computed together with others.
+static bool has_all(const struct ggml_cgraph *g) {
+    for (int i = 0; i < g->n_nodes; i++) {
+        if (!g->nodes[i]->data && !ggml_is_empty(g->nodes[i])) return false;
+    }
+    return true;
+}
+
+struct comparison {
+    ggml_backend_t backend[2];
+    struct ggml_cgraph *graph[2];
+    ggml_backend_eval_callback callback;
+    void *user_data;
+};
+
+// Whole graphs, then a look at the wanted nodes of the one that was given.
+static bool compare_some(const struct comparison *c, const struct ggml_cgraph *given,
+                         const struct ggml_tensor *const *wanted, size_t n_wanted) {
+    if (!compute_both(c->backend[0], c->graph[0], c->backend[1], c->graph[1])) return false;
+    bool go_on = true;
+    for (int i = 0; go_on && i < given->n_nodes; i++) {
+        if (!is_wanted(given->nodes[i], wanted, n_wanted)) continue;
+        go_on = c->callback(i, c->graph[0]->nodes[i], c->graph[1]->nodes[i], c->user_data);
+    }
+    return true;
+}
+
+// Node by node, each with what that backend computed before.
+static bool compare_all(const struct comparison *c) {
+    bool go_on = true;
+    for (int i = 0; go_on && i < c->graph[0]->n_nodes; i++) {
+        if (sched_is_view(c->graph[0]->nodes[i])) continue;
+        struct ggml_cgraph g1 = graph_view(c->graph[0], i, i + 1), g2 = graph_view(c->graph[1], i, i + 1);
+        g1.uid = g2.uid = 0;
+        if (!compute_both(c->backend[0], &g1, c->backend[1], &g2)) return false;
+        go_on = c->callback(i, c->graph[0]->nodes[i], c->graph[1]->nodes[i], c->user_data);
+    }
+    return true;
+}
+
 bool ggml_backend_compare_graph_backend(ggml_backend_t backend1, ggml_backend_t backend2, struct ggml_cgraph *graph,
                                         ggml_backend_eval_callback callback, void *user_data,
                                         const struct ggml_tensor *const *test_nodes, size_t num_test_nodes) {
     if (!backend1 || !callback)
         DEVICE_FAIL(false, ERR_INVALID, "compare backends: no %s", backend1 ? "callback" : "backend");
-    struct ggml_backend_graph_copy copy = ggml_backend_graph_copy(backend2, graph);
+    struct ggml_backend_graph_copy copy = ggml_backend_graph_copy(backend2, graph), own = {0};
     if (!copy.graph) return false;
-    bool ok = true, go_on = true;
-    if (num_test_nodes > 0) {  // whole graphs, some nodes
-        ok = compute_both(backend1, graph, backend2, copy.graph);
-        for (int i = 0; ok && go_on && i < graph->n_nodes; i++) {
-            if (is_wanted(graph->nodes[i], test_nodes, num_test_nodes)) {
-                go_on = callback(i, graph->nodes[i], copy.graph->nodes[i], user_data);
-            }
-        }
-    } else {  // node by node, each with what that backend computed before
-        for (int i = 0; ok && go_on && i < graph->n_nodes; i++) {
-            if (sched_is_view(graph->nodes[i])) continue;
-            struct ggml_cgraph g1 = graph_view(graph, i, i + 1), g2 = graph_view(copy.graph, i, i + 1);
-            g1.uid = g2.uid = 0;
-            ok = compute_both(backend1, &g1, backend2, &g2);
-            if (ok) go_on = callback(i, graph->nodes[i], copy.graph->nodes[i], user_data);
-        }
-    }
+    if (!has_all(graph)) own = ggml_backend_graph_copy(backend1, graph);  // one in which there is everything to look at
+    const struct comparison c = {{backend1, backend2}, {own.graph ? own.graph : graph, copy.graph}, callback, user_data};
+    const bool ok = num_test_nodes > 0 ? compare_some(&c, graph, test_nodes, num_test_nodes) : compare_all(&c);
+    ggml_backend_graph_copy_free(own);
     ggml_backend_graph_copy_free(copy);
     return ok;
 }
