@@ -81,6 +81,12 @@ step_uses() {
     "$python" tests/golden/uses.py build "$shared" $([ $full = 1 ] || echo --fast)
 }
 
+# Checkpoints of the field's classes, made for the purpose, back to what they were made from.
+step_convert() {
+    venv numpy numpy gguf
+    "$python" tests/golden/convert.py build
+}
+
 # An embedding model from its safetensors to its embeddings.
 step_minilm() {
     no_shared && return 77
@@ -168,7 +174,7 @@ step_fuzz() { bash scripts/fuzz.sh; }
 step_qemu() { bash scripts/qemu.sh; }
 
 full_steps="levels golden_sim tsan valgrind fuzz qemu"
-for s in install build models units ops golden numpy uses docs cli plan bindings minilm package asan format tidy cppcheck; do run_step $s; done
+for s in install build models units ops golden numpy uses convert docs cli plan bindings minilm package asan format tidy cppcheck; do run_step $s; done
 if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]

@@ -13,6 +13,7 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
 
 const struct arch arch_internlm2 = {
     .name = "internlm2",
+    .flags = ARCH_HF_PERMUTED,
     .rope = LLAMA_ROPE_TYPE_NORM,
     .keys = keys,
     .tensors = tensors,

@@ -21,6 +21,7 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
 
 const struct arch arch_xverse = {
     .name = "xverse",
+    .flags = ARCH_HF_PERMUTED,
     .rope = LLAMA_ROPE_TYPE_NORM,
     .keys = keys,
     .tensors = tensors,

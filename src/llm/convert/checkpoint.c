@@ -206,7 +206,7 @@ static float element(enum ggml_type type, const char *p) {
 }
 
 enum err checkpoint_read(const struct checkpoint *c, const struct ckpt_tensor *t, int64_t i0, int64_t n, float *out) {
-    const size_t size = ggml_type_size(t->type), step = 1 << 16;
+    const size_t size = ggml_type_size(t->type), step = n < 1 << 16 ? (size_t) (n > 0 ? n : 1) : 1 << 16;
     char *raw = malloc(step * size);
     if (!raw) return err_set(ERR_NOMEM, "no memory to read '%s'", t->name);
     enum err e = ERR_OK;

@@ -1,7 +1,7 @@
 // A checkpoint on disk: the tensors of one or several safetensors files, and the JSON files beside them.
 //
 // A safetensors file is a u64 (size of the header), a JSON header {name: {dtype, shape, data_offsets}}, and the data. Everything in
-// the header is checked against the file before it is used; data is read through a mapping, one tensor at a time.
+// the header is checked against the file before it is used; data is read in pieces.
 // Source: https://github.com/huggingface/safetensors (format description).
 #pragma once
 

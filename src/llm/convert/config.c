@@ -2,12 +2,15 @@
 #include "convert/config.h"
 
 #include "base/str.h"
+#include "convert/names.h"
+#include "ggml/ext.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct ckpt_class classes[] = {
-#define CLASS(name, arch, prefix, flags) {name, arch, prefix, flags},
+#define CLASS(name, arch, prefix, flags, names) {name, arch, prefix, flags, names_##names},
 #include "convert/classes.def"
 #undef CLASS
 };
@@ -41,12 +44,15 @@ static const struct {
     {"num_hidden_layers", "block_count", COUNT},
     {"n_layer", "block_count", COUNT},
     {"num_layers", "block_count", COUNT},
+    {"n_layers", "block_count", COUNT},
     {"intermediate_size", "feed_forward_length", COUNT},
     {"n_inner", "feed_forward_length", COUNT},
     {"d_ff", "feed_forward_length", COUNT},
+    {"ffn_hidden_size", "feed_forward_length", COUNT},
     {"num_attention_heads", "attention.head_count", COUNT},
     {"n_head", "attention.head_count", COUNT},
     {"num_heads", "attention.head_count", COUNT},
+    {"n_heads", "attention.head_count", COUNT},
     {"num_key_value_heads", "attention.head_count_kv", COUNT},
     {"head_dim", "attention.key_length", COUNT},
     {"head_dim", "attention.value_length", COUNT},
@@ -54,18 +60,25 @@ static const struct {
     {"max_position_embeddings", "context_length", COUNT},
     {"n_positions", "context_length", COUNT},
     {"n_ctx", "context_length", COUNT},
+    {"seq_length", "context_length", COUNT},
+    {"max_seq_len", "context_length", COUNT},
     {"vocab_size", "vocab_size", COUNT},
     {"rms_norm_eps", "attention.layer_norm_rms_epsilon", REAL},
     {"layer_norm_eps", "attention.layer_norm_epsilon", REAL},
     {"layer_norm_epsilon", "attention.layer_norm_epsilon", REAL},
     {"norm_epsilon", "attention.layer_norm_epsilon", REAL},
+    {"norm_eps", "attention.layer_norm_epsilon", REAL},
     {"rope_theta", "rope.freq_base", REAL},
+    {"rotary_emb_base", "rope.freq_base", REAL},
     {"rope_local_base_freq", "rope.freq_base_swa", REAL},
-    {"sliding_window", "attention.sliding_window", COUNT},
+    {"sliding_window_pattern", "attention.sliding_window_pattern", COUNT},
     {"num_local_experts", "expert_count", COUNT},
     {"num_experts", "expert_count", COUNT},
     {"n_routed_experts", "expert_count", COUNT},
     {"num_experts_per_tok", "expert_used_count", COUNT},
+    {"moe_topk", "expert_used_count", COUNT},
+    {"n_group", "expert_group_count", COUNT},
+    {"topk_group", "expert_group_used_count", COUNT},
     {"moe_intermediate_size", "expert_feed_forward_length", COUNT},
     {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", COUNT},
     {"n_shared_experts", "expert_shared_count", COUNT},
@@ -83,6 +96,10 @@ static const struct {
     {"residual_multiplier", "residual_scale", REAL},
     {"logits_scaling", "logit_scale", REAL},
     {"use_parallel_residual", "use_parallel_residual", FLAG},
+    {"scale_emb", "embedding_scale", REAL},
+    {"conv_kernel", "ssm.conv_kernel", COUNT},
+    {"state_size", "ssm.state_size", COUNT},
+    {"time_step_rank", "ssm.time_step_rank", COUNT},
 };
 
 static void write_key(struct gguf_context *out, const char *arch, const char *suffix, enum kind kind, json_t *v) {
@@ -94,37 +111,183 @@ static void write_key(struct gguf_context *out, const char *arch, const char *su
     if (kind == FLAG && json_is_boolean(v)) gguf_set_val_bool(out, key, json_is_true(v));
 }
 
+json_t *config_get(json_t *config, const char *name) {
+    json_t *v = json_object_get(config, name);
+    if (!v || json_is_null(v)) v = json_object_get(json_object_get(config, "text_config"), name);
+    return json_is_null(v) ? NULL : v;
+}
+
+json_t *config_rope(json_t *config, const char **kind) {
+    json_t *r = config_get(config, "rope_scaling");
+    if (!r) r = config_get(config, "rope_parameters");
+    const char *k = json_string_value(json_object_get(r, "rope_type"));
+    if (!k) k = json_string_value(json_object_get(r, "type"));
+    *kind = k ? k : "";
+    return r;
+}
+
+static double real(json_t *v, double def) { return json_is_number(v) ? json_number_value(v) : def; }
+static int64_t count(json_t *config, const char *name) { return json_integer_value(config_get(config, name)); }
+
+static void set_real(struct gguf_context *out, const char *arch, const char *suffix, double v) {
+    json_t *j = json_real(v);
+    write_key(out, arch, suffix, REAL, j);
+    json_decref(j);
+}
+
+static void set_count(struct gguf_context *out, const char *arch, const char *suffix, int64_t v) {
+    json_t *j = json_integer(v);
+    write_key(out, arch, suffix, COUNT, j);
+    json_decref(j);
+}
+
+// The length of the text that a longrope model was first trained on.
+static int64_t first_length(json_t *config, json_t *r) {
+    const int64_t n = json_integer_value(json_object_get(r, "original_max_position_embeddings"));
+    return n ? n : count(config, "original_max_position_embeddings");
+}
+
+// Longrope turns by its own lists of factors, so its `factor` is none of the angles'; it only says by how much the text has grown.
+static void write_longrope(json_t *config, json_t *r, const char *arch, struct gguf_context *out) {
+    const double first = (double) first_length(config, r);
+    const double grown =
+        real(json_object_get(r, "factor"), first > 0 ? (double) count(config, "max_position_embeddings") / first : 1);
+    double mag = grown > 1 && first > 1 ? sqrt(1 + log(grown) / log(first)) : 1;
+    mag = real(json_object_get(r, "long_mscale"), real(json_object_get(r, "attention_factor"), mag));
+    set_real(out, arch, "rope.scaling.attn_factor", mag);
+    set_count(out, arch, "rope.scaling.original_context_length", (int64_t) first);
+}
+
+static void write_yarn(json_t *r, const char *arch, struct gguf_context *out) {
+    static const struct {
+        const char *hf, *key;
+    } more[] = {{"beta_fast", "rope.scaling.yarn_beta_fast"}, {"beta_slow", "rope.scaling.yarn_beta_slow"}};
+    const double f = real(json_object_get(r, "factor"), 1), own = f > 1 ? 1 + 0.1 * log(f) : 1;
+    json_t *given = json_object_get(r, "attention_factor"), *all = json_object_get(r, "mscale_all_dim");
+    if (json_is_number(given)) set_real(out, arch, "rope.scaling.attn_factor", real(given, 1) / own);
+    if (json_is_number(all)) set_real(out, arch, "rope.scaling.yarn_log_multiplier", 0.1 * real(all, 0));
+    for (size_t i = 0; i < 2; i++) write_key(out, arch, more[i].key, REAL, json_object_get(r, more[i].hf));
+}
+
 static void write_scaling(json_t *config, const char *arch, struct gguf_context *out) {
-    json_t *r = json_object_get(config, "rope_scaling");
-    const char *type = json_string_value(json_object_get(r, "rope_type"));
-    if (!type) type = json_string_value(json_object_get(r, "type"));
-    if (!type || strcmp(type, "default") == 0 || strcmp(type, "mrope") == 0 || strcmp(type, "llama3") == 0) return;
+    const char *kind;
+    json_t *r = config_rope(config, &kind);
+    write_key(out, arch, "rope.freq_base", REAL, json_object_get(r, "rope_theta"));
+    const bool longrope = strcmp(kind, "longrope") == 0 || strcmp(kind, "su") == 0;
+    if (strcmp(kind, "dynamic") == 0)
+        ggml_log_write(
+            GGML_LOG_LEVEL_WARN,
+            "config.json asks for angles that change with the text's length; they stay as for the first %lld tokens\n",
+            (long long) count(config, "max_position_embeddings"));
+    if (!longrope && strcmp(kind, "yarn") != 0 && strcmp(kind, "linear") != 0) return;  // llama3: rope_freqs
     char key[160];
     snprintf(key, sizeof(key), "%s.rope.scaling.type", arch);
-    gguf_set_val_str(out, key,
-                     strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0 ? "longrope"
-                     : strcmp(type, "yarn") == 0                              ? "yarn"
-                                                                              : "linear");
+    gguf_set_val_str(out, key, longrope ? "longrope" : kind);
+    if (longrope) {
+        write_longrope(config, r, arch, out);
+        return;
+    }
     write_key(out, arch, "rope.scaling.factor", REAL, json_object_get(r, "factor"));
     write_key(out, arch, "rope.scaling.original_context_length", COUNT,
               json_object_get(r, "original_max_position_embeddings"));
+    if (strcmp(kind, "yarn") == 0) write_yarn(r, arch, out);
+}
+
+// Llama 3: long waves are slowed down by the factor, short ones stay, those between go over smoothly.
+static float llama3_factor(json_t *r, double wave) {
+    const double f = real(json_object_get(r, "factor"), 8), low = real(json_object_get(r, "low_freq_factor"), 1),
+                 high = real(json_object_get(r, "high_freq_factor"), 4),
+                 first = real(json_object_get(r, "original_max_position_embeddings"), 8192);
+    if (wave < first / high) return 1;
+    if (wave > first / low || high <= low) return (float) f;
+    const double smooth = (first / wave - low) / (high - low);
+    return (float) (1 / ((1 - smooth) / f + smooth));
+}
+
+float *config_rope_factors(json_t *config, const char *name, int64_t n, float base) {
+    const char *kind;
+    json_t *r = config_rope(config, &kind), *list = NULL;
+    const bool llama3 = strcmp(name, "rope_freqs") == 0;
+    if (llama3 && strcmp(kind, "llama3") != 0) return NULL;
+    if (!llama3) list = json_object_get(r, strcmp(name, "rope_factors_long") == 0 ? "long_factor" : "short_factor");
+    if (!llama3 && (!json_is_array(list) || (int64_t) json_array_size(list) != n / 2)) return NULL;
+    float *out = malloc((size_t) (n / 2 + 1) * sizeof(*out));
+    for (int64_t i = 0; out && i < n / 2; i++)
+        out[i] = llama3 ? llama3_factor(r, 2 * 3.14159265358979323846 * pow((double) base, 2.0 * (double) i / (double) n))
+                        : (float) real(json_array_get(list, (size_t) i), 1);
+    return out;
+}
+
+// Windows: their width where they are in use, and which layers have one.
+static void write_windows(json_t *config, const char *arch, struct gguf_context *out) {
+    if (json_is_false(config_get(config, "use_sliding_window"))) return;
+    write_key(out, arch, "attention.sliding_window", COUNT, config_get(config, "sliding_window"));
+    json_t *types = config_get(config, "layer_types"), *t;
+    if (!json_is_array(types) || count(config, "sliding_window") <= 0 || json_array_size(types) > 4096) return;
+    bool pattern[4096];
+    size_t i;
+    json_array_foreach(types, i, t) {
+        const char *kind = json_string_value(t);
+        pattern[i] = kind && strcmp(kind, "sliding_attention") == 0;
+    }
+    char key[160];
+    snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern", arch);
+    gguf_set_arr_data(out, key, GGUF_TYPE_BOOL, pattern, i);
+}
+
+// Key heads where a class has its own way to say how many.
+static void write_key_heads(json_t *config, const char *arch, struct gguf_context *out) {
+    json_t *groups = config_get(config, "new_decoder_architecture"), *one = config_get(config, "multi_query");
+    if (json_is_true(groups))
+        write_key(out, arch, "attention.head_count_kv", COUNT, config_get(config, "num_kv_heads"));
+    else if (json_is_true(one))
+        set_count(out, arch, "attention.head_count_kv", 1);
+    json_t *mpt = config_get(config, "attn_config");
+    write_key(out, arch, "attention.head_count_kv", COUNT, json_object_get(mpt, "kv_n_heads"));
+    write_key(out, arch, "attention.clamp_kqv", REAL, json_object_get(mpt, "clip_qkv"));
+    if (json_is_true(json_object_get(mpt, "alibi")))
+        set_real(out, arch, "attention.max_alibi_bias", real(json_object_get(mpt, "alibi_bias_max"), 8));
+}
+
+static void write_widths(json_t *config, const char *arch, struct gguf_context *out) {
+    char key[160];
+    int64_t heads = count(config, "num_attention_heads"), width = count(config, "hidden_size"),
+            dim = count(config, "head_dim");
+    if (!heads) heads = count(config, "n_head");
+    if (!width) width = count(config, "n_embd");
+    if (!width) width = count(config, "d_model");
+    if (!dim && heads > 0) dim = width / heads;
+    json_t *part = config_get(config, "partial_rotary_factor");
+    if (!part) part = config_get(config, "rotary_pct");
+    const char *kind;
+    if (!part) part = json_object_get(config_rope(config, &kind), "partial_rotary_factor");
+    if (json_is_number(part) && dim > 0)
+        set_count(out, arch, "rope.dimension_count", (int64_t) (json_number_value(part) * (double) dim));
+    else if (dim > 0 && config_get(config, "rope_theta"))
+        set_count(out, arch, "rope.dimension_count", dim);
+    snprintf(key, sizeof(key), "%s.feed_forward_length", arch);
+    if (gguf_find_key(out, key) < 0 && width > 0)  // the GPTs and Falcon leave it out
+        set_count(out, arch, "feed_forward_length",
+                  (int64_t) (real(config_get(config, "expansion_ratio"), 4) * (double) width));
+    const char *score = json_string_value(config_get(config, "scoring_func"));
+    if (score) set_count(out, arch, "expert_gating_func", strcmp(score, "softmax") == 0 ? 1 : 2);
+    // MiniCPM's three scales; Mamba's inner width
+    const double depth = real(config_get(config, "scale_depth"), 0), base = (double) count(config, "dim_model_base");
+    if (depth > 0) set_real(out, arch, "residual_scale", depth / sqrt((double) count(config, "num_hidden_layers")));
+    if (base > 0) set_real(out, arch, "logit_scale", (double) width / base);
+    if (config_get(config, "state_size")) {
+        set_count(out, arch, "ssm.inner_size", count(config, "intermediate_size"));
+        set_count(out, arch, "feed_forward_length", 0);
+        snprintf(key, sizeof(key), "%s.ssm.dt_b_c_rms", arch);
+        gguf_set_val_bool(out, key, config_get(config, "mixer_rms_eps") != NULL);
+    }
 }
 
 void config_write(json_t *config, const char *arch, struct gguf_context *out) {
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        write_key(out, arch, names[i].key, names[i].kind, json_object_get(config, names[i].hf));
-    char key[160];
-    const int64_t heads = json_integer_value(json_object_get(config, "num_attention_heads")),
-                  width = json_integer_value(json_object_get(config, "hidden_size"));
-    json_t *part = json_object_get(config, "partial_rotary_factor"), *head = json_object_get(config, "head_dim");
-    const int64_t dim = json_is_integer(head) ? json_integer_value(head) : heads > 0 ? width / heads : 0;
-    snprintf(key, sizeof(key), "%s.rope.dimension_count", arch);
-    if (json_is_number(part) && dim > 0)
-        gguf_set_val_u32(out, key, (uint32_t) (json_number_value(part) * (double) dim));
-    else if (dim > 0 && json_object_get(config, "rope_theta"))
-        gguf_set_val_u32(out, key, (uint32_t) dim);
-    snprintf(key, sizeof(key), "%s.feed_forward_length", arch);
-    if (gguf_find_key(out, key) < 0 && json_is_integer(json_object_get(config, "n_embd")))  // GPT-2 leaves it out
-        gguf_set_val_u32(out, key, (uint32_t) (4 * json_integer_value(json_object_get(config, "n_embd"))));
+        write_key(out, arch, names[i].key, names[i].kind, config_get(config, names[i].hf));
+    write_windows(config, arch, out);
+    write_key_heads(config, arch, out);
+    write_widths(config, arch, out);
     write_scaling(config, arch, out);
 }

@@ -1,0 +1,47 @@
+// Shared by the files that convert: what is to be written, and from where.
+#pragma once
+
+#include "arch/arch.h"
+#include "convert/checkpoint.h"
+#include "convert/config.h"
+#include "llama/ext.h"
+
+#include <stdio.h>
+
+// One tensor to write, and where it comes from.
+struct piece {
+    char name[GGML_MAX_NAME];
+    struct ckpt_tensor **parts;  // one, or one per expert; NULL: values
+    int n_parts;
+    float *values;          // what config.json says; owned
+    struct ggml_tensor *t;  // header in the file's order
+    bool plus_1, transpose;
+    bool minus_exp;  // x to -exp(x)
+    // Rows of projections: heads whose dims go from halves to pairs, fused rows that lie by groups of heads.
+    int n_head, n_head_kv, n_dim, n_rot;
+    bool pairs, groups, fused;
+};
+
+struct convert {
+    const struct llama_convert_params *params;
+    const struct ckpt_class *cls;
+    const struct arch *arch;
+    struct checkpoint c;
+    json_t *config;
+    struct gguf_context *out;
+    struct ggml_context *ctx;  // headers of the tensors
+    struct hparams hp;
+    struct piece *pieces;
+    int n_pieces, room;
+};
+
+// The checkpoint's tensor for a row of the table in layer il (-1: global), expert x; NULL: it has none.
+struct ckpt_tensor *convert_find(const struct convert *k, const struct arch_tensor *row, int il, int x, bool bias);
+// Whether the checkpoint keeps the row's weight as one tensor per expert.
+bool convert_by_expert(const struct convert *k, const struct arch_tensor *row);
+// Every tensor of layer il (-1: global) as pieces.
+MUST_USE enum err convert_take_layer(struct convert *k, int il);
+// Names the checkpoint's tensors that nothing took, so that nothing is lost without a word.
+void convert_name_the_rest(const struct convert *k);
+// The file, written beside path and renamed. Memory: a few MB, whatever the tensors' sizes.
+MUST_USE enum err convert_write_file(struct convert *k, const char *path);
