@@ -1,6 +1,10 @@
 # Levels of src/tensor/kern/isa.def and the compiler flags of each. TYPE_LEVELS: those at which type/ is compiled (the others
 # take the next lower one there, see type/registry.c).
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+if(LAMINA_SCALAR)
+  set(ISA_LEVELS scalar)
+  set(TYPE_LEVELS scalar)
+  set(ISA_FLAGS_scalar "")
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(ISA_LEVELS scalar avx2 avx512 avx512vnni avx512bf16)
   set(TYPE_LEVELS scalar avx2 avx512)
   set(ISA_FLAGS_scalar $<$<CONFIG:Release>:-Os>)  # the oracle, and what runs where there is no AVX2: small rather than fast

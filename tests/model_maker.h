@@ -159,14 +159,10 @@ static void maker_row(struct gguf_context *g, struct ggml_context *ctx, const st
     maker_tensor(g, ctx, name, bne, n >= 3 ? 2 : 1, GGML_TYPE_F32, false);
 }
 
-// Writes the model of that name; the file's path. Weights of type `type` where the rows' length allows it.
-static const char *maker_path(const char *name, enum ggml_type type) {
+// Writes a model of a spec; the file's path. Weights of type `type` where the rows' length allows it.
+static const char *maker_write(const struct maker_spec *s, enum ggml_type type) {
     static char path[256];
-    const struct maker_spec *s = NULL;
-    for (size_t i = 0; i < sizeof maker_specs / sizeof *maker_specs; i++)
-        if (!strcmp(maker_specs[i].name, name)) s = &maker_specs[i];
-    if (!s) return NULL;
-    snprintf(path, sizeof path, "/tmp/lamina-test-%d-%s-%d.gguf", (int) getpid(), name, (int) type);
+    snprintf(path, sizeof path, "/tmp/lamina-test-%d-%s-%d.gguf", (int) getpid(), s->name, (int) type);
     maker_seed = 42;
     struct gguf_context *g = gguf_init_empty();
     maker_keys(g, s);
@@ -186,7 +182,14 @@ static const char *maker_path(const char *name, enum ggml_type type) {
     return ok ? path : NULL;
 }
 
-static int maker_clean(void **state) {
+// The same by the spec's name.
+static inline const char *maker_path(const char *name, enum ggml_type type) {
+    for (size_t i = 0; i < sizeof maker_specs / sizeof *maker_specs; i++)
+        if (!strcmp(maker_specs[i].name, name)) return maker_write(&maker_specs[i], type);
+    return NULL;
+}
+
+static inline int maker_clean(void **state) {
     (void) state;
     char path[256];
     for (size_t i = 0; i < sizeof maker_specs / sizeof *maker_specs; i++)

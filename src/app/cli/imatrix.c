@@ -96,6 +96,8 @@ int imatrix_add(struct imatrix *m, const char *name, const float *x, int64_t n_c
         if (!isfinite(x[i]))
             return console_error("the activations of '%s' are not finite at column %lld", name, (long long) i);
         sums[i] += x[i] * x[i];
+        if (!isfinite(sums[i]))
+            return console_error("the squares of the activations of '%s' overflow at column %lld", name, (long long) i);
     }
     e->counts[expert] += 1.0f;
     return 0;
@@ -109,7 +111,11 @@ static int make_data(struct imatrix *m) {
         struct entry *e = &m->entries[i];
         for (int x = 0; x < e->n_expert; x++) {
             float *s = e->sums + (size_t) x * (size_t) e->n_column;
-            for (int64_t k = 0; k < e->n_column; k++) s[k] = e->counts[x] > 0 ? s[k] / e->counts[x] : 1.0f;
+            for (int64_t k = 0; k < e->n_column; k++) {
+                s[k] = e->counts[x] > 0 ? s[k] / e->counts[x] : 1.0f;
+                if (!isfinite(s[k]))
+                    return console_error("the importance of '%s' overflows at column %lld", e->name, (long long) k);
+            }
         }
         m->data[i] = (struct llama_model_imatrix_data){e->name, e->sums, (size_t) e->n_column * (size_t) e->n_expert};
     }

@@ -147,7 +147,7 @@ static enum err convert_bpe(struct source *s, json_t *model) {
     json_object_foreach(json_object_get(model, "vocab"), text, id) {
         const size_t n = strlen(text);
         const int64_t k = json_integer_value(id);
-        TRY(vocab_out_set(&s->v, k, text, n, (float) -k,
+        TRY(vocab_out_set(&s->v, k, text, n, -(float) k,
                           bytes && is_byte_token(text, n) ? LLAMA_TOKEN_TYPE_BYTE : LLAMA_TOKEN_TYPE_NORMAL));
     }
     TRY(take_added(s));

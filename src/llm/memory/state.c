@@ -210,7 +210,9 @@ struct reading {
     int32_t dest;  // >= 0: the one sequence goes here
     bool apply;
     int32_t *blocks;  // [n_block of the larger cache] the file's blocks -> ours
+    size_t *at;       // [same] where the file has them
     uint8_t *seen;    // [n_seq]
+    int32_t *last;    // [n_seq] the last position that the state has in the full cache; INT32_MAX: nothing to compare with
 };
 
 static int32_t free_after_drop(const struct cells *c, int32_t dest) {
@@ -244,6 +246,7 @@ static enum err read_blocks(const struct reading *r, struct kv *kv, struct state
         if (!p) return damaged();
         memcpy(&bits, p, 8);
         if (!bits) return damaged();
+        r->at[i] = in->at - 8;
         if (r->apply) {
             blocks[i] = c->free[--c->n_free];
             c->ref[blocks[i]] = 0;
@@ -267,6 +270,23 @@ static void apply_entry(struct cells *c, int32_t s, int32_t lb, int32_t block, u
     }
 }
 
+// A table may name only cells that its block has, and, where index and position are the same, each at its position. *last: the largest.
+static bool check_entry(const struct reading *r, const struct state_in *in, int32_t lb, int32_t block, uint64_t bits,
+                        bool irregular, int32_t *last) {
+    const uint8_t *p = in->src + r->at[block];
+    uint64_t have;
+    memcpy(&have, p, 8);
+    if (!bits || bits & ~have) return false;
+    for (uint64_t b = bits; b; b &= b - 1) {
+        const int k = __builtin_ctzll(b);
+        int32_t pos;
+        memcpy(&pos, p + 8 + 4 * __builtin_popcountll(have & (((uint64_t) 1 << k) - 1)), 4);
+        if (irregular ? pos < 0 || pos > INT32_MAX - CELL_BLOCK : pos != lb * CELL_BLOCK + k) return false;
+        if (pos > *last) *last = pos;
+    }
+    return true;
+}
+
 static enum err read_table(const struct reading *r, struct kv *kv, struct state_in *in, int32_t n_block,
                            const int32_t *blocks, uint8_t *seen) {
     struct cells *c = &kv->cells;
@@ -277,7 +297,7 @@ static enum err read_table(const struct reading *r, struct kv *kv, struct state_
     if (s >= c->n_seq)
         return err_set(ERR_INVALID, "the state has a sequence %d; this context has ids 0 to %d", s, c->n_seq - 1);
     if (!r->apply && seen[s]++) return damaged();
-    int32_t first = 0, last = -1;
+    int32_t first = 0, last = -1, last_pos = -1;
     for (int32_t i = 0; i < n; i++) {
         const int32_t lb = state_take_i32(in), block = state_take_i32(in);
         const void *p = state_take(in, 8);
@@ -295,8 +315,13 @@ static enum err read_table(const struct reading *r, struct kv *kv, struct state_
         if (lb - first >= c->n_logical)
             return err_set(ERR_INVALID, "the state's sequence %d spans %d blocks of cells; this context has room for %d", s,
                            lb - first + 1, c->n_logical);
+        if (!r->apply && !check_entry(r, in, lb, block, bits, irregular != 0, &last_pos)) return damaged();
         if (r->apply) apply_entry(c, s, lb, blocks[block], bits);
     }
+    if (kv == r->m->full)
+        r->last[s] = last_pos;
+    else if (!r->apply && last_pos > r->last[s])  // the full cache has all that the window's has
+        return damaged();
     return ERR_OK;
 }
 
@@ -361,7 +386,7 @@ static enum err read_rs(const struct reading *r, struct rs *rs, struct state_in 
         if (s >= rs->n_seq)
             return err_set(ERR_INVALID, "the state has a sequence %d; this context has ids 0 to %d", s, rs->n_seq - 1);
         if (!r->apply) {
-            if (!state_take(in, bytes)) return damaged();
+            if (!state_take(in, bytes) || pos > r->last[s]) return damaged();
             continue;
         }
         int32_t src, dst[64];
@@ -379,6 +404,7 @@ static enum err pass(const struct reading *r, struct state_in *in, bool partial)
     const int32_t is_partial = state_take_i32(in);
     if (in->bad) return damaged();
     if (is_partial != partial) return err_set(ERR_INVALID, "the state was saved with other flags");
+    for (int32_t s = 0; s < r->m->p.n_seq; s++) r->last[s] = partial || !r->m->full ? INT32_MAX : -1;
     TRY(read_kv(r, r->m->full, in, !partial));
     TRY(read_kv(r, r->m->swa, in, true));
     return read_rs(r, r->m->rs, in);
@@ -389,14 +415,20 @@ enum err memory_read(struct llama_memory_i *m, struct state_in *in, int32_t dest
     size_t n_block = 1;
     if (m->full) n_block = (size_t) m->full->cells.n_block;
     if (m->swa && (size_t) m->swa->cells.n_block > n_block) n_block = (size_t) m->swa->cells.n_block;
-    struct reading r = {.m = m, .dest = dest_seq, .blocks = malloc(n_block * 4), .seen = malloc((size_t) m->p.n_seq)};
-    enum err e = r.blocks && r.seen ? pass(&r, in, partial) : err_set(ERR_NOMEM, "no memory to read a state");
+    const size_t n_seq = (size_t) m->p.n_seq;
+    struct reading r = {.m = m, .dest = dest_seq, .blocks = malloc(n_block * 4), .at = malloc(n_block * sizeof *r.at)};
+    r.seen = malloc(n_seq);
+    r.last = malloc(n_seq * 4);
+    enum err e =
+        r.blocks && r.at && r.seen && r.last ? pass(&r, in, partial) : err_set(ERR_NOMEM, "no memory to read a state");
     if (e == ERR_OK) {
         in->at = at;
         r.apply = true;
         e = pass(&r, in, partial);
     }
     free(r.blocks);
+    free(r.at);
     free(r.seen);
+    free(r.last);
     return e;
 }

@@ -11,7 +11,7 @@
 
 // A level without a table of its own takes the next lower one. Builds with sanitizers leave out the levels that differ from avx512 (or
 // neon) by a few instructions only.
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(LAMINA_SCALAR)
 #define KERN(name)                                                                                                          \
     TABLE(name, scalar)                                                                                                     \
     TABLE(name, avx2)                                                                                                       \
@@ -25,7 +25,7 @@
     TABLE(name, avx512bf16)                                                                                                 \
     CHOOSE(name, T(name, scalar), T(name, avx2), T(name, avx512), T(name, avx512vnni), T(name, avx512bf16),                 \
            T(name, avx512bf16))
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && !defined(LAMINA_SCALAR)
 #define KERN(name)                                                                                                          \
     TABLE(name, scalar) TABLE(name, neon) CHOOSE(name, T(name, scalar), T(name, neon), T(name, neon), T(name, neon))
 #define KERN_ALL(name)                                                                                                      \

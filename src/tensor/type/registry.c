@@ -7,10 +7,10 @@
 
 // Levels at which the folder is compiled (TYPE_LEVELS in cmake/isa.cmake). Higher ones of the same processor take the last:
 // what gains from them are the tile kernels in kern/.
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(LAMINA_SCALAR)
 #define EACH_LEVEL(X, ID, name) X(scalar, ID, name) X(avx2, ID, name) X(avx512, ID, name)
 enum { N_LEVEL = ISA_avx512 + 1 };
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && !defined(LAMINA_SCALAR)
 #define EACH_LEVEL(X, ID, name) X(scalar, ID, name) X(neon, ID, name)
 enum { N_LEVEL = ISA_neon + 1 };
 #else
