@@ -1,6 +1,10 @@
 # tests/unit/<folder>/test_<name>.c: one executable each, linked with the static libraries (they may look inside).
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
+if(NOT CMOCKA_FOUND)  # who only wants to run a model need not have it
+  message(STATUS "cmocka is not installed: no tests are built (./check installs it)")
+  return()
+endif()
 file(GLOB TEST_SOURCES CONFIGURE_DEPENDS tests/*/test_*.c tests/unit/*/test_*.c)
 foreach(f ${TEST_SOURCES})
   get_filename_component(name ${f} NAME_WE)

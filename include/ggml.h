@@ -1,4 +1,4 @@
-// The tensor library in one include: types, contexts, tensors, operations, graphs.
+// The tensor library in one include: types, contexts, tensors, operations, graphs. Lengths that callers give are believed.
 #pragma once
 
 #include "ggml/config.h"

@@ -1,4 +1,4 @@
-// The language-model library in one include.
+// The language-model library in one include. Lengths that callers give are believed.
 #pragma once
 
 #include "llama/enums.h"

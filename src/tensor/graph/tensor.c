@@ -82,6 +82,10 @@ struct ggml_tensor *tensor_new(struct ggml_context *ctx, enum ggml_type type, in
 }
 
 struct ggml_tensor *ggml_new_tensor(struct ggml_context *ctx, enum ggml_type type, int n_dims, const int64_t *ne) {
+    if (!ne && n_dims > 0) {
+        (void) err_set(ERR_INVALID, "ggml_new_tensor: no sizes given (NULL)");
+        return tensor_error();
+    }
     return tensor_new(ctx, type, n_dims, ne, NULL, 0);
 }
 

@@ -117,19 +117,26 @@ static void group(const struct ggml_tensor *t, int64_t i3, int64_t c0, int64_t c
     }
 }
 
-static void run_group(struct task *k, struct ggml_tensor *t) {
+// Channels of a group, and how many groups have any: more groups than channels leave the rest empty.
+static int64_t group_size(const struct ggml_tensor *t) {
     const int64_t groups = tensor_param_i32(t, 0), per = (t->ne[2] + groups - 1) / groups;
+    return per > 0 ? per : 1;
+}
+static int64_t group_count(const struct ggml_tensor *t) { return (t->ne[2] + group_size(t) - 1) / group_size(t); }
+
+static void run_group(struct task *k, struct ggml_tensor *t) {
+    const int64_t groups = group_count(t), per = group_size(t);
     float *buf = scratch(t, 1) ? row_scratch(k, t->ne[0], 1, 0) : NULL;
     int64_t g0, g1;
     task_range(k, groups * t->ne[3], &g0, &g1);
     for (int64_t g = g0; g < g1; g++) {
         const int64_t c0 = g % groups * per, c1 = c0 + per < t->ne[2] ? c0 + per : t->ne[2];
-        if (c0 < c1) group(t, g / groups, c0, c1, buf);
+        group(t, g / groups, c0, c1, buf);
     }
 }
 
 static int threads_group(const struct ggml_tensor *t, int n_threads) {
-    const int64_t groups = tensor_param_i32(t, 0) * t->ne[3];
+    const int64_t groups = group_count(t) * t->ne[3];
     return row_threads(ggml_nelements(t), 8192, groups < n_threads ? (int) groups : n_threads);
 }
 

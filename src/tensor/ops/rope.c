@@ -70,6 +70,7 @@ static float corr_dim(int n_dims, int n_ctx_orig, float n_rot, float base) {
 }
 
 void ggml_rope_yarn_corr_dims(int n_dims, int n_ctx_orig, float freq_base, float beta_fast, float beta_slow, float dims[2]) {
+    if (!dims) return;
     const float start = floorf(corr_dim(n_dims, n_ctx_orig, beta_fast, freq_base));
     const float end = ceilf(corr_dim(n_dims, n_ctx_orig, beta_slow, freq_base));
     dims[0] = start > 0.0f ? start : 0.0f;

@@ -13,16 +13,28 @@ ggml_fp16_t ggml_fp32_to_fp16(float f) { return f32_to_f16(f); }
 float ggml_bf16_to_fp32(ggml_bf16_t h) { return bf16_to_f32(h.bits); }
 ggml_bf16_t ggml_fp32_to_bf16(float f) { return (ggml_bf16_t){f32_to_bf16(f)}; }
 
-void ggml_fp16_to_fp32_row(const ggml_fp16_t *x, float *y, int64_t n) { type_get(GGML_TYPE_F16)->decode(x, y, n); }
-void ggml_fp32_to_fp16_row(const float *x, ggml_fp16_t *y, int64_t n) { type_get(GGML_TYPE_F16)->encode(x, y, n); }
-void ggml_bf16_to_fp32_row(const ggml_bf16_t *x, float *y, int64_t n) { type_get(GGML_TYPE_BF16)->decode(x, y, n); }
-void ggml_fp32_to_bf16_row(const float *x, ggml_bf16_t *y, int64_t n) { type_get(GGML_TYPE_BF16)->encode(x, y, n); }
-void ggml_fp32_to_bf16_row_ref(const float *x, ggml_bf16_t *y, int64_t n) {
-    type_get_at(GGML_TYPE_BF16, ISA_scalar)->encode(x, y, n);
+// A row of n elements to convert: none is no row, and no row without both ends.
+static bool row(const void *x, const void *y, int64_t n) {
+    if (n > 0 && (!x || !y)) (void) err_set(ERR_INVALID, "%" PRId64 " elements can't be converted: a NULL row", n);
+    return n > 0 && x && y;
+}
+static void decode(enum ggml_type id, const void *x, float *y, int64_t n) {
+    if (row(x, y, n)) type_get(id)->decode(x, y, n);
+}
+static void encode(enum ggml_type id, const float *x, void *y, int64_t n) {
+    if (row(x, y, n)) type_get(id)->encode(x, y, n);
 }
 
-void ggml_cpu_fp32_to_fp32(const float *x, float *y, int64_t n) { type_get(GGML_TYPE_F32)->encode(x, y, n); }
-void ggml_cpu_fp32_to_i32(const float *x, int32_t *y, int64_t n) { type_get(GGML_TYPE_I32)->encode(x, y, n); }
+void ggml_fp16_to_fp32_row(const ggml_fp16_t *x, float *y, int64_t n) { decode(GGML_TYPE_F16, x, y, n); }
+void ggml_fp32_to_fp16_row(const float *x, ggml_fp16_t *y, int64_t n) { encode(GGML_TYPE_F16, x, y, n); }
+void ggml_bf16_to_fp32_row(const ggml_bf16_t *x, float *y, int64_t n) { decode(GGML_TYPE_BF16, x, y, n); }
+void ggml_fp32_to_bf16_row(const float *x, ggml_bf16_t *y, int64_t n) { encode(GGML_TYPE_BF16, x, y, n); }
+void ggml_fp32_to_bf16_row_ref(const float *x, ggml_bf16_t *y, int64_t n) {
+    if (row(x, y, n)) type_get_at(GGML_TYPE_BF16, ISA_scalar)->encode(x, y, n);
+}
+
+void ggml_cpu_fp32_to_fp32(const float *x, float *y, int64_t n) { encode(GGML_TYPE_F32, x, y, n); }
+void ggml_cpu_fp32_to_i32(const float *x, int32_t *y, int64_t n) { encode(GGML_TYPE_I32, x, y, n); }
 void ggml_cpu_fp32_to_fp16(const float *x, ggml_fp16_t *y, int64_t n) { ggml_fp32_to_fp16_row(x, y, n); }
 void ggml_cpu_fp16_to_fp32(const ggml_fp16_t *x, float *y, int64_t n) { ggml_fp16_to_fp32_row(x, y, n); }
 void ggml_cpu_fp32_to_bf16(const float *x, ggml_bf16_t *y, int64_t n) { ggml_fp32_to_bf16_row(x, y, n); }
@@ -169,6 +181,11 @@ size_t ggml_quantize_chunk(enum ggml_type type, const float *src, void *dst, int
                            const float *imatrix) {
     const struct type *t = known(type);
     if (!t || chunk_check(t, start, nrows, n_per_row, imatrix) != ERR_OK) return 0;
+    if (nrows > 0 && (!src || !dst)) {
+        (void) err_set(ERR_INVALID, "can't quantize %" PRId64 " rows to %s: no %s", nrows, t->name,
+                       src ? "destination" : "source");
+        return 0;
+    }
     const size_t row_bytes = (size_t) (n_per_row / t->block) * t->size;
     const int64_t first_row = start / n_per_row;
     char *out = (char *) dst + (size_t) first_row * row_bytes;
