@@ -87,7 +87,7 @@ GGML_API struct ggml_cplan ggml_graph_plan(const struct ggml_cgraph *cgraph, int
 // no memory, or a row index lies outside its table; ggml_last_error() says which.
 // Thread: several graphs may be computed at once, each with a pool of its own or none.
 GGML_API enum ggml_status ggml_graph_compute(struct ggml_cgraph *cgraph, struct ggml_cplan *cplan);
-// The same with scratch memory from ctx, which it stays in. GGML_STATUS_ALLOC_FAILED: ctx is full.
+// The same with scratch memory from ctx, which it stays in; where ctx is full, from the heap, freed at the end.
 GGML_API enum ggml_status ggml_graph_compute_with_ctx(struct ggml_context *ctx, struct ggml_cgraph *cgraph, int n_threads);
 
 // ---- processor -----------------------------------------------------------------------------------------------------------

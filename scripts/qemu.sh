@@ -14,7 +14,7 @@ fi
 cd "$root" || exit 1
 export PKG_CONFIG_SYSROOT_DIR=$sys PKG_CONFIG_LIBDIR=$sys/usr/lib/aarch64-linux-gnu/pkgconfig
 [ -f build/arm64/build.ninja ] || cmake -G Ninja -B build/arm64 -S . -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
-    -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-gcc -DLAMINA_PROGRAMS=OFF -DCMAKE_BUILD_TYPE=Release >/dev/null || die "configuring for arm64 failed"
+    -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_CXX_COMPILER_FORCED=ON -DLAMINA_PROGRAMS=OFF -DCMAKE_BUILD_TYPE=Release >/dev/null || die "configuring for arm64 failed"
 mapfile -t tests < <(ninja -C build/arm64 -t targets all | grep -oE '^bin/(type|kern|ops)-test_[a-z0-9_]+' | sort -u)
 [ ${#tests[@]} -gt 0 ] || die "no tests to build"
 ninja -C build/arm64 "${tests[@]}" >build/arm64/build.log 2>&1 || { tail -20 build/arm64/build.log; die "building for arm64 failed"; }

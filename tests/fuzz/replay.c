@@ -1,6 +1,8 @@
 // Runs a fuzz target without libFuzzer: its seeds, files named on the command line, and a fixed number of mutations of the
 // seeds from a fixed start, so that ./check sees the same every time.
-//   fuzz-NAME [-n MUTATIONS] [-w FOLDER] [FILE...]      -w writes the seeds as a corpus for libFuzzer
+//   fuzz-NAME [-n MUTATIONS] [-w FOLDER] [-d BYTES] [FILE...]
+// -w writes the seeds as a corpus for libFuzzer. -d damages each seed in every way a bad disk or a broken download would: each of the first
+// BYTES bytes flipped, and the end cut off at every one of them; beyond that only at each 61st.
 #include "fuzz.h"
 #include "ggml.h"
 #include "ggml/ext.h"
@@ -82,6 +84,21 @@ static size_t mutate(uint8_t *p, size_t n, size_t cap, const struct seeds *s) {
     return n;
 }
 
+static void damage(const struct seed *s, size_t dense) {
+    uint8_t *p = malloc(s->n + 1);
+    FUZZ_CHECK(p);
+    memcpy(p, s->p, s->n);
+    for (size_t at = 0; at < s->n; at += at < dense ? 1 : 61) {
+        run(p, at);
+        p[at] ^= 0xff;
+        run(p, s->n);
+        p[at] ^= 0xfe;  // the lowest bit alone
+        if (at < dense) run(p, s->n);
+        p[at] = s->p[at];
+    }
+    free(p);
+}
+
 static int run_file(const char *path) {
     FILE *f = fopen(path, "rb");
     if (!f) {
@@ -105,7 +122,7 @@ static void write_seed(const char *folder, size_t i, const struct seed *s) {
 }
 
 int main(int argc, char **argv) {
-    int n_mutation = 3000, failed = 0;
+    int n_mutation = 3000, failed = 0, dense = 0;
     const char *folder = NULL;
     struct seeds s = {0};
     ggml_log_set(silence, NULL);
@@ -114,6 +131,8 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) {
             n_mutation = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "-d") == 0 && i + 1 < argc) {
+            dense = atoi(argv[++i]);
         } else if (strcmp(argv[i], "-w") == 0 && i + 1 < argc) {
             folder = argv[++i];
         } else {
@@ -124,6 +143,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < s.n; i++) {
         if (folder) write_seed(folder, i, &s.list[i]);
         run(s.list[i].p, s.list[i].n);
+        if (dense > 0) damage(&s.list[i], (size_t) dense);
         most = s.list[i].n > most ? s.list[i].n : most;
     }
     uint8_t *p = malloc(2 * most + 64);

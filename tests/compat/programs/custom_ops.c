@@ -17,15 +17,18 @@ static void custom1(struct ggml_tensor *dst, const struct ggml_tensor *a, int it
     for (int i = i0; i < i1; i++) d[i] = x[i] * 2;
 }
 
-static void custom2(struct ggml_tensor *dst, const struct ggml_tensor *a, const struct ggml_tensor *b, int ith, int nth, void *userdata) {
+static void custom2(struct ggml_tensor *dst, const struct ggml_tensor *a, const struct ggml_tensor *b, int ith, int nth,
+                    void *userdata) {
     if (strcmp(userdata, data)) abort();
-    for (int i = ith; i < ggml_nelements(dst); i += nth) ggml_get_data_f32(dst)[i] = ggml_get_data_f32(a)[i] + ggml_get_data_f32(b)[i];
+    for (int i = ith; i < ggml_nelements(dst); i += nth)
+        ggml_get_data_f32(dst)[i] = ggml_get_data_f32(a)[i] + ggml_get_data_f32(b)[i];
 }
 
 static void custom(struct ggml_tensor *dst, int ith, int nth, void *userdata) {
     const struct ggml_tensor *a = dst->src[0], *b = dst->src[4];
     if (userdata != data || !b || dst->src[5]) abort();
-    for (int i = ith; i < ggml_nelements(dst); i += nth) ((int32_t *) dst->data)[i] = (int32_t) (ggml_get_data_f32(a)[i] * ggml_get_data_f32(b)[i]);
+    for (int i = ith; i < ggml_nelements(dst); i += nth)
+        ((int32_t *) dst->data)[i] = (int32_t) (ggml_get_data_f32(a)[i] * ggml_get_data_f32(b)[i]);
 }
 
 static int n_asked;

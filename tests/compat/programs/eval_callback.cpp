@@ -3,6 +3,7 @@
 #include "llama-cpp.h"
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <string>

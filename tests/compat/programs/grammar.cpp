@@ -2,6 +2,7 @@
 #include "llama-cpp.h"
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>

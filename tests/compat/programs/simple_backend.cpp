@@ -21,7 +21,7 @@ static int check(const float *got, const char *how) {
 
 int main() {
     {
-        ggml_context_ptr ctx(ggml_init({rows_A * cols_A * 4 + rows_B * cols_B * 4 + 2 * ggml_tensor_overhead() + ggml_graph_overhead() + 4096, nullptr, false}));
+        ggml_context_ptr ctx(ggml_init({rows_A * cols_A * 4 + rows_B * cols_B * 4 + 2 * ggml_tensor_overhead() + ggml_graph_overhead() + 1024, nullptr, false}));
         ggml_tensor *a = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, cols_A, rows_A), *b = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, cols_B, rows_B);
         memcpy(a->data, A, ggml_nbytes(a));
         memcpy(b->data, B, ggml_nbytes(b));

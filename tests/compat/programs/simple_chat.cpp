@@ -1,6 +1,7 @@
 // A conversation of three turns: the template is applied to all messages, and what is new goes into the context.
 #include "llama-cpp.h"
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>

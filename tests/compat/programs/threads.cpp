@@ -3,6 +3,7 @@
 #include "llama-cpp.h"
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 

@@ -11,7 +11,13 @@ int main(int argc, char **argv) {
     struct llama_model *model = llama_model_load_from_file(argv[1], mp);
     if (!model) return 1;
     const struct llama_vocab *v = llama_model_get_vocab(model);
-    static const char *const texts[] = {"Hello world", "  two  spaces", "caf\xc3\xa9 \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\xa6\x99", "tabs\tand\nlines\r\n", "1234567890", "<|im_start|>user", ""};
+    static const char *const texts[] = {"Hello world",
+                                        "  two  spaces",
+                                        "caf\xc3\xa9 \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\xa6\x99",
+                                        "tabs\tand\nlines\r\n",
+                                        "1234567890",
+                                        "<|im_start|>user",
+                                        ""};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         llama_token t[64];
         const int n = llama_tokenize(v, texts[i], (int32_t) strlen(texts[i]), t, 64, false, false);

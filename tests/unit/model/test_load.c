@@ -291,6 +291,31 @@ static void test_refused(void **s) {
     fclose(f);
     same_as(llama_model_load_from_file(named, llama_model_default_params()), want);
     unlink(named);
+    // nor does a folder's
+    char folder[256];
+    snprintf(folder, sizeof folder, "/tmp/lamina-test-%d-M-00001-of-00013", (int) getpid());
+    assert_int_equal(mkdir(folder, 0700), 0);
+    snprintf(named, sizeof named, "/tmp/lamina-test-%d-M-00001-of-00013/node-0.gguf", (int) getpid());
+    f = fopen(named, "wb");
+    fwrite(bytes, 1, (size_t) n, f);
+    fclose(f);
+    same_as(llama_model_load_from_file(named, llama_model_default_params()), want);
+    // a key without a name: the smallest file that took a process down elsewhere (37 bytes)
+    f = fopen(named, "wb");
+    fwrite("GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\7", 1, 37, f);
+    fclose(f);
+    assert_null(llama_model_load_from_file(named, llama_model_default_params()));
+    assert_error("has no name");
+    // the whole model in the other byte order, as far as a reader would get
+    f = fopen(named, "wb");
+    fwrite(bytes, 1, 4, f);
+    fwrite("\0\0\0\3\0\0\0\0\0\0\0\x1e\0\0\0\0\0\0\0\x0c", 1, 20, f);
+    fwrite(bytes + 24, 1, (size_t) n - 24, f);
+    fclose(f);
+    assert_null(llama_model_load_from_file(named, llama_model_default_params()));
+    assert_error("byte order");
+    unlink(named);
+    rmdir(folder);
     unlink(other);
     free(bytes);
 }
@@ -345,6 +370,22 @@ static void test_shards(void **s) {
     rename(other, name[2]);
     assert_null(llama_model_load_from_file(name[0], llama_model_default_params()));
     assert_error("should be shard 2 of 3");
+    // the same tensor in two shards
+    struct ggml_context *ctx = NULL;
+    struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = false, .ctx = &ctx}),
+                        *o = gguf_init_empty();
+    gguf_set_val_u16(o, "split.no", 1);
+    gguf_set_val_u16(o, "split.count", 3);
+    gguf_set_val_i32(o, "split.tensors.count", (int32_t) gguf_get_n_tensors(g));
+    for (int64_t i = 0; i < gguf_get_n_tensors(g); i += i == 0 ? 1 : 3)
+        gguf_add_tensor(o, ggml_get_tensor(ctx, gguf_get_tensor_name(g, i)));
+    assert_true(gguf_write_to_file(o, name[1], false));
+    write_shard(2, 3, name[2]);
+    gguf_free(o);
+    assert_null(llama_model_load_from_file(name[0], llama_model_default_params()));
+    assert_error(gguf_get_tensor_name(g, 0));
+    gguf_free(g);
+    ggml_free(ctx);
     for (int i = 0; i < 3; i++) unlink(name[i]);
     char prefix_out[256];
     assert_int_equal(llama_split_prefix(prefix_out, sizeof prefix_out, "a/b-00002-of-00003.gguf", 1, 3), 3);

@@ -129,6 +129,14 @@ static void test_ids_outside(void **state) {
 
 // ---- byte tokens
 
+static void byte_types(struct gguf_context *g) {
+    const int64_t id = gguf_find_key(g, "tokenizer.ggml.token_type");
+    int32_t types[259];
+    memcpy(types, gguf_get_arr_data(g, id), sizeof types);
+    types[256] = types[257] = types[258] = LLAMA_TOKEN_TYPE_BYTE;
+    gguf_set_arr_data(g, "tokenizer.ggml.token_type", GGUF_TYPE_INT32, types, 259);
+}
+
 static void test_odd_byte_tokens(void **state) {
     (void) state;
     const char *tokens[] = {"<unk>", "<0x-1>", "<0x+A>", "<0xZZ>", "<0x100>", "<0x>", "<0x41>", "x"};
@@ -145,6 +153,14 @@ static void test_odd_byte_tokens(void **state) {
         assert_memory_equal(buf, "<0x-1>", 6);
         vocab_free(v);
     }
+    // byte-level BPE has its own letters for bytes: there such a token is text
+    const char *special[] = {"<0x-1>", "<0xZZ>", "<0x>"};
+    struct llama_vocab *v = vocab_of_bytes("gpt-2", special, 3, byte_types);
+    char buf[8];
+    assert_int_equal(llama_token_to_piece(v, 256, buf, 8, 0, true), 6);
+    assert_memory_equal(buf, "<0x-1>", 6);
+    assert_int_equal(llama_tokenize(v, "\xff", 1, (llama_token[1]){0}, 1, false, false), 1);
+    vocab_free(v);
 }
 
 // ---- SPM

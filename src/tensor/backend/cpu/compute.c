@@ -8,6 +8,7 @@
 #include "kern/isa.h"
 #include "ops/crew.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct run {
@@ -203,9 +204,17 @@ enum ggml_status ggml_graph_compute(struct ggml_cgraph *cgraph, struct ggml_cpla
 
 enum ggml_status ggml_graph_compute_with_ctx(struct ggml_context *ctx, struct ggml_cgraph *cgraph, int n_threads) {
     struct ggml_cplan plan = ggml_graph_plan(cgraph, n_threads, NULL);
+    void *own = NULL;
     if (plan.work_size > 0) {
-        plan.work_data = ggml_new_buffer(ctx, plan.work_size);
+        // Programs size their contexts to the tensors, for kernels that need less scratch than ours: then it comes from elsewhere.
+        const size_t used = ggml_used_mem(ctx), size = ctx ? ggml_get_mem_size(ctx) : SIZE_MAX;
+        const bool fits = size - used >= plan.work_size + 2 * ggml_tensor_overhead();
+        if (!fits) own = malloc(plan.work_size);
+        plan.work_data = fits ? ggml_new_buffer(ctx, plan.work_size) : own;
+        if (!fits && !own) (void) err_set(ERR_NOMEM, "no memory for %zu bytes of scratch", plan.work_size);
         if (!plan.work_data) return GGML_STATUS_ALLOC_FAILED;
     }
-    return ggml_graph_compute(cgraph, &plan);
+    const enum ggml_status status = ggml_graph_compute(cgraph, &plan);
+    free(own);
+    return status;
 }
