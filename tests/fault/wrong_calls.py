@@ -249,7 +249,7 @@ def main():
     lib = os.path.abspath(args.lib)
     subprocess.run([args.cc, "-std=gnu11", "-O0", "-w", src, "-o", exe, f"-I{HERE}", f"-I{ROOT}/include", f"-L{lib}", f"-Wl,-rpath,{lib}",
                     "-lllama", "-lggml", "-lm"], check=True)
-    out = subprocess.run([exe], capture_output=True, text=True, env={**os.environ, "GGML_ISA": os.environ.get("GGML_ISA", "avx2")})
+    out = subprocess.run([exe], cwd=folder, capture_output=True, text=True, env={**os.environ, "GGML_ISA": os.environ.get("GGML_ISA", "avx2")})
     lines = out.stdout.split("\n")
     if "end" not in lines:
         print(f"the program did not come to its end: {out.returncode} {out.stderr[-500:]}")
