@@ -98,9 +98,10 @@ struct rows {
     const char *data;
 };
 
-static struct rows rows_at(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell) {
+static struct rows rows_at(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell,
+                           int64_t shift) {
     const struct attn_plan *p = r->p;
-    const int64_t head = r->unit * p->group / (p->n_head / x->ne[2]), i3 = r->i3 / (p->n_3 / x->ne[3]);
+    const int64_t head = (r->unit + shift) * p->group / (p->n_head / x->ne[2]), i3 = r->i3 / (p->n_3 / x->ne[3]);
     return (struct rows){
         x, type, (const char *) x->data + cell * (int64_t) x->nb[1] + head * (int64_t) x->nb[2] + i3 * (int64_t) x->nb[3]};
 }
@@ -141,7 +142,7 @@ static struct attn_ahead ahead_of(const struct attn_run *r, const struct ggml_te
     const size_t row = ggml_row_size(x->type, x->ne[0]), all = row * (size_t) x->ne[2];
     struct attn_ahead a = {0};
     if (cell < 0) return a;
-    const char *data = rows_at(r, x, type, cell).data;
+    const char *data = rows_at(r, x, type, cell, r->shift).data;
     size_t bytes = ATTN_BLOCK * row;
     if (x->nb[1] == row) {
         a.at = data;
@@ -154,6 +155,14 @@ static struct attn_ahead ahead_of(const struct attn_run *r, const struct ggml_te
     a.end = a.at + bytes;
     a.step = (int) ((int64_t) (bytes / 64) / steps + 1);
     return a;
+}
+
+// Rows j to j + 16 of the next block where they do not lie in one piece: few enough requests to make them at once.
+static void ask(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell, int j) {
+    const size_t row = ggml_row_size(x->type, x->ne[0]);
+    const char *p = rows_at(r, x, type, cell, r->shift).data + (size_t) j * x->nb[1];
+    for (int i = 0; i < ATTN_PAD; i++, p += x->nb[1])
+        for (size_t at = 0; at < row; at += 64) __builtin_prefetch(p + at, 0, 2);
 }
 
 static void run_tiles(const struct attn_run *r, struct attn_block *x) {
@@ -179,11 +188,15 @@ void flash_attn_block(struct attn_run *r, int64_t b) {
     int64_t cell;
     const uint64_t all = see_block(r, b, &cell);
     if (!all) return;
-    const struct rows k = rows_at(r, p->k, p->k_type, cell), v = rows_at(r, p->v, p->v_type, cell);
+    const struct rows k = rows_at(r, p->k, p->k_type, cell, 0), v = rows_at(r, p->v, p->v_type, cell, 0);
     const int64_t next = r->next >= 0 ? block_cell(r, r->next) : -1;
     struct attn_ahead k_ahead = ahead_of(r, p->k, p->k_type, next, ATTN_BLOCK + p->d);
     struct attn_ahead v_ahead = ahead_of(r, p->v, p->v_type, next, p->dvp);
     for (int j = 0; j < ATTN_BLOCK; j += ATTN_PAD) {
+        if (next >= 0 && r->n_part == 1) {
+            if (!k_ahead.at) ask(r, p->k, p->k_type, next, j);
+            if (!v_ahead.at) ask(r, p->v, p->v_type, next, j);
+        }
         unpack(p, &k, j, ATTN_PAD, all, r->raw, p->ld, &k_ahead);
         p->kern->transpose(r->raw, p->ld, p->d, r->k + j);
     }

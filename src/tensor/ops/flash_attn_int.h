@@ -28,7 +28,9 @@ struct attn_plan {
     int64_t per_run, n_run;    // queries per run at most, runs per unit
     int64_t n_row;             // all rows of the node
     int64_t stripe0, stripe1;  // stripes that any query can see
+    int64_t block0, block1;    // the same in blocks
     int64_t window;            // stripes per pass when split along positions, 0 when not
+    bool by_block;             // there are so few stripes that threads take single blocks
     int64_t together;          // units that a thread takes along a stripe side by side
     float scale, max_bias, cap;
     int64_t row_max;  // rows of a run of one unit at most
@@ -47,6 +49,7 @@ struct attn_run {
     uint64_t *visible;              // [n_row]
     struct attn_state stripe, total;
     int64_t next;      // the block whose rows will be wanted next, or -1
+    int64_t shift;     // from this unit to the one that will want them
     int part, n_part;  // this run asks for this part of them
 };
 

@@ -4,17 +4,19 @@
 // same keys), so that a block of keys, unpacked to F32 and transposed once, serves every row of the run. Each row gets
 // blocks merged in position order within a stripe of 4 blocks, and stripes merged in position order: an order given by the
 // positions alone. So it makes no difference to any bit whether one thread walks all stripes of a run (prefill), or threads
-// take single stripes and the parts are merged afterwards (decode).
+// take single stripes, or blocks where there are few stripes, and the parts are merged afterwards (decode).
 #include "ops/flash_attn_int.h"
 
 enum {
-    STRIPE = 4,            // blocks merged among themselves before they are merged with what came before
-    RUN_ROWS = 192,        // rows that share an unpacked block, as a goal
-    GROUP_MAX = 128,       // heads of a unit
-    ITEMS_PER_THREAD = 4,  // fewer work items than this per thread: split along positions too
-    PART_BYTES = 1 << 20,  // per thread, for the parts of stripes
-    SIDE_BYTES = 5 << 18,  // for the rows of units that go side by side
-    SIDE_ROWS = 48,        // fewer rows per unit are not worth it
+    STRIPE = 4,             // blocks merged among themselves before they are merged with what came before
+    RUN_ROWS = 192,         // rows that share an unpacked block, as a goal
+    GROUP_MAX = 128,        // heads of a unit
+    ITEMS_PER_THREAD = 4,   // fewer work items than this per thread: split along positions too
+    PART_BYTES = 1 << 20,   // per thread, for the parts of stripes
+    BLOCK_PARTS = 8,        // blocks that are taken singly, at most
+    BLOCK_BYTES = 1 << 18,  // for their parts
+    SIDE_BYTES = 5 << 18,   // for the rows of units that go side by side
+    SIDE_ROWS = 48,         // fewer rows per unit are not worth it
 };
 
 static int64_t gcd(int64_t a, int64_t b) {
@@ -84,6 +86,7 @@ static struct attn_plan plan_shapes(const struct ggml_tensor *t, int n_threads) 
     p.n_unit = p.n_head / p.group;
     p.n_row = p.n_q * p.n_head * p.n_3;
     p.stripe1 = ceil_div(positions(&p), STRIPE * ATTN_BLOCK);
+    p.block1 = ceil_div(positions(&p), ATTN_BLOCK);
     p.scale = tensor_param_f32(t, FA_SCALE), p.max_bias = tensor_param_f32(t, FA_MAX_BIAS),
     p.cap = tensor_param_f32(t, FA_SOFTCAP);
     if (p.cap != 0.0f) p.scale /= p.cap;
@@ -91,9 +94,23 @@ static struct attn_plan plan_shapes(const struct ggml_tensor *t, int n_threads) 
     return p;
 }
 
+// Parts of a row that there is room for.
+static int64_t part_room(const struct attn_plan *p) {
+    if (!p->window) return 0;
+    const bool blocks = p->n_row * part_floats(p) * (int64_t) sizeof(float) * BLOCK_PARTS <= BLOCK_BYTES;
+    return blocks ? max64(p->window, BLOCK_PARTS) : p->window;
+}
+
+// Few stripes for many threads: they take blocks.
+static void plan_blocks(struct attn_plan *p, int n_threads) {
+    const int64_t n_item = p->n_unit * p->n_run * p->n_3, n = p->block1 - p->block0;
+    p->by_block = n_threads > 1 && p->window && n_item * (p->stripe1 - p->stripe0) < 2 * n_threads && n <= BLOCK_PARTS &&
+                  n <= part_room(p);
+    if (p->by_block) p->together = 1;
+}
+
 // What the data says about runs and positions: where neighbours rarely share a slot, shorter runs give more to share out.
-static void plan_queries(struct attn_plan *p, int n_threads) {
-    if (!p->table) return;
+static void plan_slots(struct attn_plan *p, int n_threads) {
     int64_t n_change = 1, lo = INT64_MAX, hi = 0;
     for (int64_t i = 0; i < p->n_q; i++) {
         const int32_t *row = attn_query(p, i);
@@ -105,9 +122,16 @@ static void plan_queries(struct attn_plan *p, int n_threads) {
     const int64_t width = STRIPE * ATTN_BLOCK;
     p->stripe0 = lo < hi ? min64(lo / width, p->stripe1) : 0;
     p->stripe1 = lo < hi ? min64(ceil_div(hi, width), p->stripe1) : 0;
+    p->block0 = lo < hi ? min64(lo / ATTN_BLOCK, p->block1) : 0;
+    p->block1 = lo < hi ? min64(ceil_div(hi, ATTN_BLOCK), p->block1) : 0;
     p->per_run = max64(1, min64(p->per_run, p->n_q / n_change));
     p->n_run = ceil_div(p->n_q, p->per_run);
     if (p->window && p->n_run * p->n_3 * (p->stripe1 - p->stripe0) < (int64_t) ITEMS_PER_THREAD * n_threads) p->together = 1;
+}
+
+static void plan_queries(struct attn_plan *p, int n_threads) {
+    if (p->table) plan_slots(p, n_threads);
+    plan_blocks(p, n_threads);
 }
 
 // ---- one run
@@ -163,7 +187,7 @@ static void run_set(struct attn_run *r, int64_t i3, int64_t q0, int64_t n_q) {
     r->i3 = i3, r->q0 = q0, r->n_q = n_q;
     r->n_row = (int) (n_q * p->group);
     r->tiles = (r->n_row + ATTN_TILE - 1) / ATTN_TILE;
-    r->next = -1, r->part = 0, r->n_part = 1;
+    r->next = -1, r->shift = 0, r->part = 0, r->n_part = 1;
     for (int row = 0; row < r->n_row; row++) {
         const struct ggml_tensor *q = p->q;
         const float *src = (const float *) ((const char *) q->data + attn_row_query(r, row) * (int64_t) q->nb[1] +
@@ -262,17 +286,22 @@ static void set_beside(struct attn_run *r, const struct item *x, int64_t q, int6
     run_set(r, x->i3, q, next - q);
 }
 
-// One stripe for all units beside each other, block by block; `after` is the block that comes after the stripe, or -1.
-static void walk_blocks(struct attn_run *r, int64_t stripe, int64_t after) {
+// Blocks b0 .. b1 for all units beside each other; `after` is the block that comes after them, or -1, `shift` leads to the unit that
+// it is for.
+static void walk_blocks(struct attn_run *r, int64_t b0, int64_t b1, int64_t after, int64_t shift) {
     const struct attn_plan *p = r->p;
-    const int64_t end = min64((stripe + 1) * STRIPE, ceil_div(positions(p), ATTN_BLOCK));
-    for (int64_t b = stripe * STRIPE; b < end; b++) {
-        r->next = b + 1 < end ? b + 1 : after;
+    for (int64_t b = b0; b < b1; b++) {
+        r->next = b + 1 < b1 ? b + 1 : after;
+        r->shift = b + 1 < b1 ? 0 : shift;
         for (int64_t u = 0; u < p->together; u++) {
             struct attn_run one = run_beside(r, u);
             flash_attn_block(&one, b);
         }
     }
+}
+
+static int64_t stripe_end(const struct attn_plan *p, int64_t stripe) {
+    return min64((stripe + 1) * STRIPE, ceil_div(positions(p), ATTN_BLOCK));
 }
 
 static void merge_stripe(const struct attn_run *r) {
@@ -291,7 +320,7 @@ static void walk_run(struct attn_run *r) {
         state_clear(&one.total, one.n_row, p->dvp);
     }
     for (int64_t s = s0; s < s1; s++) {
-        walk_blocks(r, s, s + 1 < s1 ? (s + 1) * STRIPE : -1);
+        walk_blocks(r, s * STRIPE, stripe_end(p, s), s + 1 < s1 ? (s + 1) * STRIPE : -1, 0);
         for (int64_t u = 0; u < p->together; u++) {
             struct attn_run one = run_beside(r, u);
             merge_stripe(&one);
@@ -324,21 +353,25 @@ static void store_parts(const struct attn_run *r, float *parts, int64_t at) {
     const struct attn_plan *p = r->p;
     for (int row = 0; row < r->n_row; row++) {
         const int64_t global = (r->i3 * p->n_q + attn_row_query(r, row)) * p->n_head + attn_head(r, row);
-        float *to = parts + (global * p->window + at) * part_floats(p);
+        float *to = parts + (global * part_room(p) + at) * part_floats(p);
         to[p->dvp] = r->stripe.m[row], to[p->dvp + 1] = r->stripe.l[row];
         if (r->stripe.m[row] != -INFINITY) memcpy(to, r->stripe.o + row * p->dvp, (size_t) p->dvp * sizeof(float));
     }
 }
 
-// One stripe of an item. Each row's part goes to parts[row][at]; `after` is the stripe that this thread takes next, or -1.
-static void walk_stripe(struct attn_run *r, const struct item *x, int64_t s, int64_t after, float *parts, int64_t at) {
+// One part of an item: a stripe or a block. Each row's goes to parts[row][at]; `after` is the part that this thread takes next, or -1,
+// and `shift` leads to its unit.
+static void walk_part(struct attn_run *r, const struct item *x, int64_t part, int64_t after, int64_t shift, float *parts,
+                      int64_t at) {
     const struct attn_plan *p = r->p;
+    const int64_t grain = p->by_block ? 1 : STRIPE, stripe = part * grain / STRIPE;
     for (int64_t q = x->q0, next; q < x->q1; q = next) {
         const bool known = same_keys(r, q, x->q1, &next);
         int64_t s0 = 0, s1 = 0;
         set_beside(r, x, q, next);
         if (known) run_range(r, &s0, &s1);
-        if (s >= s0 && s < s1) walk_blocks(r, s, after * STRIPE);
+        if (stripe >= s0 && stripe < s1)
+            walk_blocks(r, part * grain, p->by_block ? part + 1 : stripe_end(p, stripe), after * grain, shift);
         for (int64_t u = 0; u < p->together; u++) {
             const struct attn_run one = run_beside(r, u);
             store_parts(&one, parts, at);
@@ -346,14 +379,14 @@ static void walk_stripe(struct attn_run *r, const struct item *x, int64_t s, int
     }
 }
 
-// Decode: threads take stripes, each asking for its next one while it computes.
-static void walk_stripes(struct attn_run *r, float *parts, int64_t first, int64_t n_stripe) {
+// Decode: threads take parts, each asking for its next one while it computes.
+static void walk_parts(struct attn_run *r, float *parts, int64_t first, int64_t n_part) {
     const struct attn_plan *p = r->p;
-    const int64_t n_item = p->n_unit / p->together * p->n_run * p->n_3, n = n_item * n_stripe;
+    const int64_t n_item = p->n_unit / p->together * p->n_run * p->n_3, n = n_item * n_part;
     for (int64_t i = task_next(r->task), next; i < n; i = next) {
         next = task_next(r->task);
-        struct item x = item_of(p, i % n_item * p->together);
-        walk_stripe(r, &x, first + i / n_item, next < n ? first + next / n_item : -1, parts, i / n_item);
+        const struct item x = item_of(p, i % n_item * p->together), y = item_of(p, next % n_item * p->together);
+        walk_part(r, &x, first + i / n_item, next < n ? first + next / n_item : -1, y.unit - x.unit, parts, i / n_item);
     }
 }
 
@@ -368,7 +401,7 @@ static void merge_parts(const struct attn_run *r, float *total, const float *par
         float *t = total + i * part;
         if (first) state_clear(&(struct attn_state){&t[p->dvp], &t[p->dvp + 1], t}, 1, p->dvp);
         for (int64_t s = 0; s < n_stripe; s++) {
-            const float *x = parts + (i * p->window + s) * part;
+            const float *x = parts + (i * part_room(p) + s) * part;
             p->kern->merge(&t[p->dvp], &t[p->dvp + 1], t, x[p->dvp], x[p->dvp + 1], x, p->dvp);
         }
         if (last)
@@ -376,13 +409,41 @@ static void merge_parts(const struct attn_run *r, float *total, const float *par
     }
 }
 
+// The same for parts of blocks: they are merged to stripes first.
+static void merge_blocks(const struct attn_run *r, float *total, const float *parts) {
+    const struct attn_plan *p = r->p;
+    const int64_t part = part_floats(p);
+    float *t = total + p->n_row * part * (1 + part_room(p)) + 2 * part * r->task->ith, *stripe = t + part;
+    int64_t i0, i1;
+    task_range(r->task, p->n_row, &i0, &i1);
+    for (int64_t i = i0; i < i1; i++) {
+        state_clear(&(struct attn_state){&t[p->dvp], &t[p->dvp + 1], t}, 1, p->dvp);
+        for (int64_t b = p->block0; b < p->block1;) {
+            const int64_t end = min64((b / STRIPE + 1) * STRIPE, p->block1);
+            state_clear(&(struct attn_state){&stripe[p->dvp], &stripe[p->dvp + 1], stripe}, 1, p->dvp);
+            for (; b < end; b++) {
+                const float *x = parts + (i * part_room(p) + b - p->block0) * part;
+                p->kern->merge(&stripe[p->dvp], &stripe[p->dvp + 1], stripe, x[p->dvp], x[p->dvp + 1], x, p->dvp);
+            }
+            p->kern->merge(&t[p->dvp], &t[p->dvp + 1], t, stripe[p->dvp], stripe[p->dvp + 1], stripe, p->dvp);
+        }
+        finish_row(p, t[p->dvp], t[p->dvp + 1], t, i / (p->n_q * p->n_head), i / p->n_head % p->n_q, i % p->n_head);
+    }
+}
+
 static void walk_windows(struct attn_run *r, float *shared) {
     const struct attn_plan *p = r->p;
     float *total = shared, *parts = shared + p->n_row * part_floats(p);
+    if (p->by_block) {
+        walk_parts(r, parts, p->block0, p->block1 - p->block0);
+        task_barrier(r->task);
+        merge_blocks(r, total, parts);
+        return;
+    }
     int64_t s = p->stripe0;
     do {
         const int64_t n = min64(p->window, p->stripe1 - s);
-        walk_stripes(r, parts, s, n);
+        walk_parts(r, parts, s, n);
         task_barrier(r->task);
         merge_parts(r, total, parts, n, s == p->stripe0, s + n >= p->stripe1);
         s += n;
@@ -390,11 +451,16 @@ static void walk_windows(struct attn_run *r, float *shared) {
     } while (s < p->stripe1);
 }
 
+// Totals and parts of all rows, and two states of each thread.
+static int64_t shared_floats(const struct attn_plan *p, int n_threads) {
+    return p->window ? ((1 + part_room(p)) * p->n_row + 2 * n_threads) * part_floats(p) : 0;
+}
+
 static int64_t scratch_floats(const struct ggml_tensor *t, int n_threads) {
     const struct attn_plan p = plan_shapes(t, n_threads);
     int64_t n;
     (void) run_begin(&p, NULL, NULL, &n);
-    return n * n_threads + (p.window ? (p.window + 1) * p.n_row * part_floats(&p) : 0);
+    return n * n_threads + shared_floats(&p, n_threads);
 }
 
 // Fewer threads than planned may come, and for them the work is cut in another way: enough for any number.
@@ -414,7 +480,7 @@ void flash_attn_run(struct task *k, struct ggml_tensor *t) {
     int64_t n;
     (void) run_begin(&p, k, NULL, &n);
     float *shared = (float *) k->work, *mem = shared + n * k->ith;
-    if (p.window) mem += (p.window + 1) * p.n_row * part_floats(&p);
+    mem += shared_floats(&p, k->nth);
     struct attn_run r = run_begin(&p, k, mem, &n);
     if (p.window)
         walk_windows(&r, shared);
