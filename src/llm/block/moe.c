@@ -86,6 +86,7 @@ struct ggml_tensor *blk_moe(struct graph *g, const struct layer *l, struct ggml_
     }
     if (o->out_ids) *o->out_ids = ids;
     if (o->out_probs) *o->out_probs = probs;
+    ggml_build_forward_expand(g->gf, w);  // before the experts, which a device may then compute in one pass with their sum
     struct ggml_tensor *in = ggml_reshape_3d(c, x, x->ne[0], 1, t);
     if (o->scale_input) in = ggml_mul(c, ggml_repeat_4d(c, in, x->ne[0], n_used, t, 1), w);
     struct ggml_tensor *y = run_experts(g, l, in, ids, o);

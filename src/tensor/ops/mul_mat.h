@@ -71,3 +71,14 @@ static inline void mm_piece(const struct mm_cut *c, int64_t i, int64_t *r0, int6
     *c0 = c->n_col * (i % c->cols) / c->cols;
     *c1 = c->n_col * (i % c->cols + 1) / c->cols;
 }
+
+// mul_mat_id: tokens by expert. first [n_expert + 1]: where an expert's list begins; col: the columns that it multiplies; out: where
+// their results go, slot + n_slot * token.
+struct mm_groups {
+    int32_t *first, *col, *out;
+};
+size_t mm_groups_bytes(const struct ggml_tensor *t);
+// Lists them in memory of mm_groups_bytes. False when an id is out of range: the node has failed, nothing must be written.
+bool mm_groups_make(struct mm_groups *g, struct task *k, const struct ggml_tensor *t, void *memory);
+// mm_plan for t; gives the columns that an expert gets on average.
+int64_t mm_plan_id(struct mm_plan *p, const struct ggml_tensor *t, int n_threads);

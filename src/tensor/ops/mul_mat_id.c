@@ -24,22 +24,10 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *s) {
     return ERR_OK;
 }
 
-// Tokens by expert. first [n_expert + 1], col and out [n_slot * n_token].
-struct groups {
-    int32_t *first, *col, *out;
-};
-
 static int64_t n_result(const struct ggml_tensor *t) { return t->src[2]->ne[0] * t->src[2]->ne[1]; }
 
-static size_t groups_bytes(const struct ggml_tensor *t) {
+size_t mm_groups_bytes(const struct ggml_tensor *t) {
     return mm_align((size_t) (t->src[0]->ne[2] + 2 + 2 * n_result(t)) * sizeof(int32_t));
-}
-
-static struct groups groups_at(const struct ggml_tensor *t, void *p) {
-    struct groups g = {.first = p};
-    g.col = g.first + t->src[0]->ne[2] + 2;
-    g.out = g.col + n_result(t);
-    return g;
 }
 
 static int32_t id_at(const struct ggml_tensor *ids, int64_t slot, int64_t token) {
@@ -49,7 +37,7 @@ static int32_t id_at(const struct ggml_tensor *ids, int64_t slot, int64_t token)
 }
 
 // Returns the position of the first id that is out of range, or -1.
-static int64_t group(const struct ggml_tensor *t, struct groups *g) {
+static int64_t group(const struct ggml_tensor *t, struct mm_groups *g) {
     const struct ggml_tensor *b = t->src[1], *ids = t->src[2];
     const int64_t n_expert = t->src[0]->ne[2], n_slot = ids->ne[0], n_token = ids->ne[1];
     for (int64_t e = 0; e < n_expert + 2; e++) g->first[e] = 0;
@@ -68,17 +56,33 @@ static int64_t group(const struct ggml_tensor *t, struct groups *g) {
     return -1;
 }
 
+bool mm_groups_make(struct mm_groups *g, struct task *k, const struct ggml_tensor *t, void *memory) {
+    g->first = memory;
+    g->col = g->first + t->src[0]->ne[2] + 2;
+    g->out = g->col + n_result(t);
+    const int64_t bad = group(t, g), n_slot = t->src[2]->ne[0];
+    if (bad < 0) return true;
+    if (k->ith == 0) {
+        task_fail(k, t, "expert %d of token %lld is outside 0 .. %lld", id_at(t->src[2], bad % n_slot, bad / n_slot),
+                  (long long) (bad / n_slot), (long long) t->src[0]->ne[2] - 1);
+    }
+    return false;
+}
+
 // Columns an expert gets on average, rounded up: what the path is chosen for.
 static int64_t typical_columns(const struct ggml_tensor *t) {
     return t->src[0]->ne[2] ? mm_ceil(n_result(t), t->src[0]->ne[2]) : 0;
 }
 
-static int64_t n_columns(const struct ggml_tensor *t) { return t->src[1]->ne[1] * t->src[1]->ne[2]; }
+int64_t mm_plan_id(struct mm_plan *p, const struct ggml_tensor *t, int n_threads) {
+    mm_plan(p, t, typical_columns(t), t->src[1]->ne[1] * t->src[1]->ne[2], n_threads);
+    return typical_columns(t);
+}
 
 static size_t scratch(const struct ggml_tensor *t, int n_threads) {
     struct mm_plan p;
-    mm_plan(&p, t, typical_columns(t), n_columns(t), n_threads);
-    return mm_align(p.total) + groups_bytes(t) * (size_t) n_threads;
+    mm_plan_id(&p, t, n_threads);
+    return mm_align(p.total) + mm_groups_bytes(t) * (size_t) n_threads;
 }
 
 static int threads(const struct ggml_tensor *t, int n_threads) {
@@ -92,21 +96,13 @@ static void run(struct task *k, struct ggml_tensor *t) {
     const int64_t m = a->ne[1], n_expert = a->ne[2];
     if (n_result(t) * m == 0) return;
     struct mm_plan p;
-    mm_plan(&p, t, typical_columns(t), n_columns(t), k->nth);
+    struct mm_groups g;
+    const int64_t typical = mm_plan_id(&p, t, k->nth);
     // Every thread lists the tokens for itself: the lists are short, and no one waits.
-    struct groups g = groups_at(t, (uint8_t *) k->work + mm_align(p.total) + groups_bytes(t) * (size_t) k->ith);
-    const int64_t bad = group(t, &g);
-    if (bad >= 0) {
-        if (k->ith == 0) {
-            task_fail(k, t, "expert %d of token %lld is outside 0 .. %lld",
-                      id_at(t->src[2], bad % t->src[2]->ne[0], bad / t->src[2]->ne[0]), (long long) (bad / t->src[2]->ne[0]),
-                      (long long) n_expert - 1);
-        }
-        return;
-    }
+    if (!mm_groups_make(&g, k, t, (uint8_t *) k->work + mm_align(p.total) + mm_groups_bytes(t) * (size_t) k->ith)) return;
     mm_encode(&p, k, b);
     const int64_t used = n_expert < n_result(t) ? n_expert : n_result(t);
-    const int64_t rows = mm_row_block(&p, a, typical_columns(t), used, k->nth), n_block = mm_ceil(m, rows);
+    const int64_t rows = mm_row_block(&p, a, typical, used, k->nth), n_block = mm_ceil(m, rows);
     struct mm_job j = {
         .a_stride = a->nb[1], .n_row = m, .k = a->ne[0], .type = a->type, .dst_stride = t->nb[1] / sizeof(float)};
     j.scratch = mm_thread_scratch(&p, k);

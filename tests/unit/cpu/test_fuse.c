@@ -205,9 +205,19 @@ static struct ggml_tensor *inner(struct plan *p, struct ggml_tensor *t) {
     return t;
 }
 
+enum { EXPERTS = 5 };
+
 static void set_numbers(struct ggml_tensor *t, uint64_t seed) {
     serial = seed;
     const int64_t n = ggml_nelements(t);
+    if (t->type == GGML_TYPE_I32) {  // numbers of experts; of a token's, no two are the same
+        int32_t *ids = malloc((size_t) n * sizeof *ids);
+        for (int64_t i = 0; i < n; i++)
+            ids[i] = i % t->ne[0] ? (ids[i - 1] + 2) % EXPERTS : (int32_t) (fabsf(number()) * 1000) % (EXPERTS - 1);
+        ggml_backend_tensor_set(t, ids, 0, ggml_nbytes(t));
+        free(ids);
+        return;
+    }
     float *x = malloc((size_t) n * sizeof *x);
     uint8_t *bytes = malloc(ggml_nbytes(t));
     for (int64_t i = 0; i < n; i++) x[i] = number();
@@ -357,6 +367,93 @@ static void test_residual_is_normed(void **state) {
     check_fused(build_residual_is_normed, 3);
 }
 
+// ---- mixtures of experts --------------------------------------------------------------------------------------------
+
+enum { USED = 3 };
+
+static struct ggml_tensor *experts(struct plan *p, enum ggml_type type, int64_t n0, int64_t n1) {
+    return ggml_new_tensor_3d(p->weights, type, n0, n1, EXPERTS);
+}
+
+static struct ggml_tensor *chosen(struct plan *p) {
+    struct ggml_tensor *ids = ggml_new_tensor_2d(p->c, GGML_TYPE_I32, USED, p->n_col);
+    ggml_set_input(ids);
+    return p->inputs[p->n_inputs++] = ids;
+}
+
+static struct ggml_tensor *weighted_sum(struct plan *p, struct ggml_tensor *y) {
+    struct ggml_tensor *w = ggml_reshape_3d(p->c, input(p, USED, p->n_col), 1, USED, p->n_col), *sum = NULL;
+    ggml_build_forward_expand(p->g, w);
+    y = inner(p, ggml_mul(p->c, y, w));
+    for (int i = 0; i < USED; i++) {
+        struct ggml_tensor *v = ggml_view_2d(p->c, y, y->ne[0], p->n_col, y->nb[2], (size_t) i * y->nb[1]);
+        sum = sum ? inner(p, ggml_add(p->c, sum, v)) : v;
+    }
+    return sum;
+}
+
+static struct ggml_tensor *build_experts(struct plan *p, struct ggml_tensor *x) {
+    struct ggml_tensor *ids = chosen(p), *in = ggml_reshape_3d(p->c, x, 96, 1, p->n_col);
+    struct ggml_tensor *gate = ggml_mul_mat_id(p->c, experts(p, p->type, 96, 160), in, ids);
+    struct ggml_tensor *up = inner(p, ggml_mul_mat_id(p->c, experts(p, p->type, 96, 160), in, ids));
+    struct ggml_tensor *y = ggml_swiglu_split(p->c, gate, up);
+    y = ggml_mul_mat_id(p->c, experts(p, p->other, 160, 80), y, ids);
+    return weighted_sum(p, y);
+}
+
+static void test_experts(void **state) {
+    (void) state;
+    check_fused(build_experts, 2 + 1 + 1 + USED - 2);
+}
+
+// Biases, and an activation that sees both.
+static struct ggml_tensor *build_biased(struct plan *p, struct ggml_tensor *x) {
+    struct ggml_tensor *ids = chosen(p), *in = ggml_reshape_3d(p->c, x, 96, 1, p->n_col), *h[2];
+    for (int i = 0; i < 2; i++) {
+        h[i] = ggml_mul_mat_id(p->c, experts(p, p->type, 96, 160), in, ids);
+        h[i] = ggml_add_id(p->c, inner(p, h[i]), weight(p, GGML_TYPE_F32, 160, EXPERTS), ids);
+    }
+    struct ggml_tensor *y = ggml_swiglu_oai(p->c, h[0], h[1], 1.702f, 7.0f);
+    y = inner(p, ggml_mul_mat_id(p->c, experts(p, p->other, 160, 80), y, ids));
+    return weighted_sum(p, ggml_add_id(p->c, y, weight(p, GGML_TYPE_F32, 80, EXPERTS), ids));
+}
+
+static void test_biased(void **state) {
+    (void) state;
+    check_fused(build_biased, 4 + 2 + 1 + USED - 2);
+}
+
+// Gate and up in one product; and one product with a function of it.
+static struct ggml_tensor *build_expert_halves(struct plan *p, struct ggml_tensor *x) {
+    struct ggml_tensor *ids = chosen(p), *in = ggml_reshape_3d(p->c, x, 96, 1, p->n_col);
+    struct ggml_tensor *y = ggml_geglu_swapped(p->c, inner(p, ggml_mul_mat_id(p->c, experts(p, p->type, 96, 192), in, ids)));
+    y = ggml_sqr(p->c, inner(p, ggml_relu(p->c, ggml_mul_mat_id(p->c, experts(p, p->other, 96, 96), y, ids))));
+    return weighted_sum(p, ggml_mul_mat_id(p->c, experts(p, p->type, 96, 80), y, ids));
+}
+
+static void test_expert_halves(void **state) {
+    (void) state;
+    check_fused(build_expert_halves, 1 + 2 + 2 + USED - 2);
+}
+
+// An expert that does not exist fails the step, as it does the node.
+static void test_no_such_expert(void **state) {
+    (void) state;
+    ggml_backend_t cpu = ggml_backend_cpu_init();
+    struct plan p = {.n_col = 3, .type = GGML_TYPE_Q8_0, .other = GGML_TYPE_Q8_0};
+    plan_build(&p, build_experts);
+    ggml_gallocr_t ga = ggml_gallocr_new(ggml_backend_cpu_buffer_type());
+    assert_true(ggml_gallocr_alloc_graph(ga, p.g));
+    plan_set(&p);
+    ggml_backend_tensor_set(p.inputs[1], &(int32_t){EXPERTS}, 8, 4);
+    ggml_backend_cpu_set_n_threads(cpu, 3);
+    assert_int_equal(ggml_backend_graph_compute(cpu, p.g), GGML_STATUS_FAILED);
+    assert_error("expert 5 of token 0");
+    ggml_gallocr_free(ga);
+    plan_end(&p);
+    ggml_backend_free(cpu);
+}
+
 // What is asked for by a callback must exist; what was planned without memory cannot be shown.
 static bool see(struct ggml_tensor *t, bool ask, void *data) {
     if (ask) return true;
@@ -422,6 +519,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_halves, begin, end),
         cmocka_unit_test_setup_teardown(test_classic, begin, end),
         cmocka_unit_test_setup_teardown(test_residual_is_normed, begin, end),
+        cmocka_unit_test_setup_teardown(test_experts, begin, end),
+        cmocka_unit_test_setup_teardown(test_biased, begin, end),
+        cmocka_unit_test_setup_teardown(test_expert_halves, begin, end),
+        cmocka_unit_test_setup_teardown(test_no_such_expert, begin, end),
         cmocka_unit_test_setup_teardown(test_callback, begin, end),
         cmocka_unit_test_setup_teardown(test_no_memory, begin, end),
     };

@@ -100,6 +100,36 @@ bool fuse_apart(const struct ggml_tensor *a, const struct ggml_tensor *b) {
     return pa + ggml_nbytes(a) <= pb || pb + ggml_nbytes(b) <= pa;
 }
 
+struct ggml_tensor fuse_tile(float *data, int64_t n0, int64_t n1) {
+    struct ggml_tensor v = {.type = GGML_TYPE_F32, .ne = {n0, n1, 1, 1}, .data = data};
+    v.nb[0] = sizeof(float);
+    v.nb[1] = v.nb[0] * (size_t) n0;
+    v.nb[2] = v.nb[3] = v.nb[1] * (size_t) n1;
+    return v;
+}
+
+struct ggml_tensor fuse_rows(const struct ggml_tensor *t, int64_t r0, int64_t r1) {
+    struct ggml_tensor v = *t;
+    if (v.ne[0] == 1) return v;
+    v.data = (char *) v.data + (size_t) r0 * v.nb[0];
+    v.ne[0] = r1 - r0;
+    return v;
+}
+
+void fuse_apply(const struct task *k, const struct ggml_tensor *node, const struct ggml_tensor *out,
+                const struct ggml_tensor *src0, const struct ggml_tensor *src1) {
+    struct ggml_tensor t = *node, s0 = *src0, s1 = src1 ? *src1 : s0;
+    for (int d = 0; d < GGML_MAX_DIMS; d++) {
+        t.ne[d] = out->ne[d];
+        t.nb[d] = out->nb[d];
+    }
+    t.data = out->data;
+    t.src[0] = &s0;
+    t.src[1] = src1 ? &s1 : NULL;
+    struct task alone = {.nth = 1, .crew = k->crew};
+    op_get(t.op)->run(&alone, &t);
+}
+
 size_t fuse_singly_scratch(struct ggml_tensor *const *nodes, int n, int n_threads) {
     size_t most = 0;
     for (int i = 0; i < n; i++) {
