@@ -13,6 +13,7 @@ static void use(struct llama_context *c, struct llama_adapter_lora *a) {
     const uint64_t n = llama_adapter_get_alora_n_invocation_tokens(a);
     const llama_token *t = llama_adapter_get_alora_invocation_tokens(a);
     volatile int64_t sum = 0;
+    (void) sum;
     for (uint64_t i = 0; i < n; i++) sum += t[i];
     float scale = 0.5f;
     FUZZ_CHECK(llama_set_adapters_lora(c, &a, 1, &scale) == 0);

@@ -6,6 +6,7 @@
 
 static void look(const struct gguf_context *g) {
     volatile size_t sum = 0;
+    (void) sum;
     for (int64_t i = 0; i < gguf_get_n_kv(g); i++) {
         sum += strlen(gguf_get_key(g, i));
         FUZZ_CHECK(gguf_find_key(g, gguf_get_key(g, i)) <= i || strlen(gguf_get_key(g, i)) > 0);
@@ -52,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     FUZZ_CHECK(!g == !ctx);
     if (g) {
         volatile size_t sum = 0;
+        (void) sum;
         for (struct ggml_tensor *t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t)) {
             for (size_t i = 0; t->data && i < ggml_nbytes(t); i++) sum += ((const uint8_t *) t->data)[i];
         }

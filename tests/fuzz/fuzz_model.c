@@ -24,6 +24,7 @@ static void use(struct llama_model *m) {
     if (llama_decode(c, llama_batch_get_one(t, n_vocab > 3 ? 3 : 1)) == 0) {
         const float *row = llama_get_logits_ith(c, -1);
         volatile float sum = 0;
+        (void) sum;
         for (int32_t i = 0; row && i < n_vocab; i++) sum += row[i];
     }
     llama_free(c);

@@ -49,6 +49,7 @@ static void use(struct llama_context *c, int kind) {
     llama_memory_t m = llama_get_memory(c);
     const int32_t n_vocab = MAKER_N_VOCAB;
     volatile float sum = 0;
+    (void) sum;
     for (int i = -17; i < 17; i++) {
         const float *row = llama_get_logits_ith(c, i);
         for (int k = 0; row && k < n_vocab; k++) sum += row[k];
