@@ -14,12 +14,12 @@ function(lamina_package name description requires private_libs)
   set(PACKAGE_DESCRIPTION "${description}")
   set(PACKAGE_REQUIRES "${requires}")
   set(PACKAGE_PRIVATE_LIBS "${private_libs}")
-  configure_file(cmake/package.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
-  install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-  configure_package_config_file(cmake/${name}-config.cmake.in ${CMAKE_BINARY_DIR}/${name}-config.cmake
+  configure_file(cmake/package.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  configure_package_config_file(cmake/${name}-config.cmake.in ${PROJECT_BINARY_DIR}/${name}-config.cmake
     INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/${name})
-  write_basic_package_version_file(${CMAKE_BINARY_DIR}/${name}-config-version.cmake COMPATIBILITY AnyNewerVersion)
-  install(FILES ${CMAKE_BINARY_DIR}/${name}-config.cmake ${CMAKE_BINARY_DIR}/${name}-config-version.cmake
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/${name}-config-version.cmake COMPATIBILITY AnyNewerVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}-config.cmake ${PROJECT_BINARY_DIR}/${name}-config-version.cmake
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/${name})
 endfunction()
 

@@ -28,6 +28,16 @@ add_executable(x ../x.c)
 target_link_libraries(x PRIVATE llama ggml::ggml)
 C
 cmake -S "$dir/c" -B "$dir/c/build" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null && cmake --build "$dir/c/build" >/dev/null && "$dir/c/build/x" >/dev/null || die "find_package build failed"
+# As a folder of another project: its own tests and programs stay out.
+mkdir "$dir/s" && cat >"$dir/s/CMakeLists.txt" <<C
+cmake_minimum_required(VERSION 3.25)
+project(x C)
+add_subdirectory($root lamina)
+add_executable(x ../x.c)
+target_link_libraries(x PRIVATE llama ggml::ggml)
+C
+cmake -G Ninja -S "$dir/s" -B "$dir/s/build" >/dev/null && ninja -C "$dir/s/build" -t query x >/dev/null || die "add_subdirectory failed"
+! ninja -C "$dir/s/build" -t targets all | grep -qE '^lamina/bin/.*test_' || die "as a folder of another project the tests are built"
 "$prefix/bin/lamina" --version >/dev/null || die "the installed program does not start"
 for lib in ggml llama; do
     want=$(grep -ohE "\b${lib%%-*}[a-z0-9_]*|\bgguf_[a-z0-9_]+" -r "$prefix/include" | sort -u)
