@@ -48,8 +48,20 @@ void fuzz_seeds(fuzz_put put, void *to) {
         static uint8_t buf[1 << 15];
         FILE *f = fopen(path, "rb");
         FUZZ_CHECK(f);
-        put(to, buf, fread(buf, 1, sizeof buf, f));
+        const size_t n = fread(buf, 1, sizeof buf, f);
+        put(to, buf, n);
         fclose(f);
+        // a finding: sums and counts that are finite, but whose quotient is not
+        struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true});
+        FUZZ_CHECK(g);
+        for (size_t at = gguf_get_data_offset(g); at + 4 <= n; at += 4) {
+            float v;
+            memcpy(&v, buf + at, 4);
+            v = v == 1 ? 1e-38f : v > 0 ? 3e38f : v;
+            memcpy(buf + at, &v, 4);
+        }
+        put(to, buf, n);
+        gguf_free(g);
         close(fd);
         unlink(path);
         imatrix_free(m);
