@@ -18,12 +18,12 @@
 struct maker_key {
     const char *key;
     double value;
-    char kind;  // 'u' unsigned, 'f' float, 'b' bool
+    char kind;  // 'u' unsigned, 'f' float, 'b' bool, 'a' the digits of value, one unsigned of an array each
 };
 
 struct maker_spec {
     const char *name, *arch;
-    struct maker_key keys[24];
+    struct maker_key keys[32];
 };
 
 // Sizes are small, but heads and rows have room for blocks of 256.
@@ -75,6 +75,75 @@ static const struct maker_spec maker_specs[] = {
       {"expert_shared_count", 1, 'u'},
       {"expert_count", 4, 'u'},
       {"expert_used_count", 2, 'u'}}},
+    {"deepseek4",
+     "deepseek4",
+     {{"context_length", 4096, 'u'},
+      {"embedding_length", 128, 'u'},
+      {"block_count", 3, 'u'},
+      {"attention.head_count", 4, 'u'},
+      {"attention.head_count_kv", 1, 'u'},
+      {"attention.key_length", 64, 'u'},
+      {"attention.value_length", 64, 'u'},
+      {"attention.layer_norm_rms_epsilon", 1e-5, 'f'},
+      {"attention.q_lora_rank", 64, 'u'},
+      {"attention.sliding_window", 70, 'u'},
+      {"attention.compress_ratios", 490, 'a'},
+      {"attention.compress_rope_freq_base", 160000, 'f'},
+      {"attention.indexer.head_count", 2, 'u'},
+      {"attention.indexer.key_length", 32, 'u'},
+      {"attention.indexer.top_k", 24, 'u'},
+      {"attention.output_group_count", 2, 'u'},
+      {"attention.output_lora_rank", 32, 'u'},
+      {"rope.dimension_count", 16, 'u'},
+      {"hyper_connection.count", 4, 'u'},
+      {"hyper_connection.epsilon", 1e-6, 'f'},
+      {"hyper_connection.sinkhorn_iterations", 5, 'u'},
+      {"hash_layer_count", 0, 'u'},
+      {"swiglu_clamp_exp", 10, 'f'},
+      {"expert_feed_forward_length", 64, 'u'},
+      {"expert_shared_count", 1, 'u'},
+      {"expert_count", 4, 'u'},
+      {"expert_used_count", 2, 'u'},
+      {"expert_gating_func", 4, 'u'},
+      {"expert_weights_scale", 1, 'f'},
+      {"expert_weights_norm", 1, 'b'}}},
+#define MAKER_DSA                                                                                                           \
+    {"context_length", 2048, 'u'}, {"embedding_length", 128, 'u'}, {"block_count", 2, 'u'},                                 \
+        {"leading_dense_block_count", 1, 'u'}, {"feed_forward_length", 128, 'u'}, {"expert_feed_forward_length", 64, 'u'},  \
+        {"expert_count", 2, 'u'}, {"expert_used_count", 1, 'u'}, {"expert_shared_count", 1, 'u'},                           \
+        {"expert_gating_func", 2, 'u'}, {"attention.head_count", 2, 'u'}, {"attention.layer_norm_rms_epsilon", 1e-5, 'f'},  \
+        {"attention.indexer.head_count", 2, 'u'}, {"attention.indexer.key_length", 64, 'u'},                                \
+        {"attention.indexer.top_k", 8, 'u'}, {"attention.q_lora_rank", 64, 'u'}, {"attention.kv_lora_rank", 128, 'u'},      \
+        {"attention.head_count_kv", 1, 'u'}, {"attention.key_length", 160, 'u'}, {"attention.value_length", 128, 'u'},      \
+        {"attention.key_length_mla", 96, 'u'}, {"attention.value_length_mla", 64, 'u'}, {                                   \
+        "rope.dimension_count", 32, 'u'                                                                                     \
+    }
+    {"deepseek32", "deepseek32", {MAKER_DSA}},
+    {"glm-dsa", "glm-dsa", {MAKER_DSA, {"attention.indexer.types", 1, 'u'}}},
+    {"minimax-m3",
+     "minimax-m3",
+     {{"context_length", 2048, 'u'},
+      {"embedding_length", 128, 'u'},
+      {"block_count", 2, 'u'},
+      {"leading_dense_block_count", 1, 'u'},
+      {"feed_forward_length", 128, 'u'},
+      {"expert_feed_forward_length", 64, 'u'},
+      {"expert_count", 2, 'u'},
+      {"expert_used_count", 1, 'u'},
+      {"expert_shared_count", 1, 'u'},
+      {"expert_gating_func", 2, 'u'},
+      {"attention.head_count", 2, 'u'},
+      {"attention.head_count_kv", 2, 'u'},
+      {"attention.key_length", 64, 'u'},
+      {"attention.value_length", 64, 'u'},
+      {"attention.layer_norm_rms_epsilon", 1e-5, 'f'},
+      {"attention.indexer.head_count", 2, 'u'},
+      {"attention.indexer.key_length", 64, 'u'},
+      {"attention.indexer.top_k", 4, 'u'},
+      {"attention.indexer.block_size", 4, 'u'},
+      {"attention.indexer.local_blocks", 1, 'u'},
+      {"rope.dimension_count", 32, 'u'}}},
+    {"t5", "t5", {MAKER_BASE, {"attention.head_count_kv", 4, 'u'}, {"attention.relative_buckets_count", 32, 'u'}}},
     {"gpt2", "gpt2", {MAKER_BASE}},
     {"bert", "bert", {MAKER_BASE}},
     {"dream", "dream", {MAKER_BASE}},
@@ -90,6 +159,15 @@ static float maker_random(void) {
     return (float) ((z ^ z >> 31) >> 40) / (float) (1 << 23) - 1.0f;
 }
 
+// 1 to 8 digits; 9 stands for 128.
+static void maker_digits(struct gguf_context *g, const char *key, uint32_t value) {
+    uint32_t v[8];
+    size_t n = 0;
+    for (uint32_t x = value; x || n == 0; x /= 10) n++;
+    for (size_t i = n; i-- > 0; value /= 10) v[i] = value % 10 == 9 ? 128 : value % 10;
+    gguf_set_arr_data(g, key, GGUF_TYPE_UINT32, v, n);
+}
+
 static void maker_keys(struct gguf_context *g, const struct maker_spec *s) {
     gguf_set_val_str(g, "general.architecture", s->arch);
     gguf_set_val_str(g, "tokenizer.ggml.model", "no_vocab");
@@ -101,6 +179,8 @@ static void maker_keys(struct gguf_context *g, const struct maker_spec *s) {
         snprintf(key, sizeof key, "%s.%s", s->arch, k->key);
         if (k->kind == 'f')
             gguf_set_val_f32(g, key, (float) k->value);
+        else if (k->kind == 'a')
+            maker_digits(g, key, (uint32_t) k->value);
         else if (k->kind == 'b')
             gguf_set_val_bool(g, key, k->value != 0);
         else
@@ -147,7 +227,10 @@ static void maker_row(struct gguf_context *g, struct ggml_context *ctx, const st
     int64_t ne[4] = {1, 1, 1, 1};
     int n = 0;
     for (; n < 4 && expr_part(r->shape, n, part, sizeof part); n++)
-        if (expr_eval(part, hp, il, &v) == ERR_OK) ne[n] = (int64_t) v;
+        if (part[0] == '?')  // deepseek4's grouped output
+            ne[n] = n == 1 ? hp->n_out_lora : hp->n_out_group;
+        else if (expr_eval(part, hp, il, &v) == ERR_OK)
+            ne[n] = (int64_t) v;
     const bool norm = slot_info(r->slot)->role == ROLE_NORM;
     if (!(r->flags & T_BIAS_ONLY)) {
         snprintf(name, sizeof name, "%s%s", stem, r->flags & T_NO_SUFFIX ? "" : ".weight");

@@ -68,6 +68,8 @@ GGML_API bool ggml_cpu_measure_peaks(int n_threads, const void *mem, size_t byte
 // what both the mask and its range show.
 // ALiBi (max_bias > 0) uses -|position difference|. Errors: sentence recorded, returns false, a unchanged.
 #define GGML_ATTN_BLOCK 64
+// Blocks of a table are merged in groups of so many, counted from the table's beginning.
+#define GGML_ATTN_STRIPE 4
 GGML_API bool ggml_flash_attn_ext_set_blocks(struct ggml_tensor *a, struct ggml_tensor *query, struct ggml_tensor *table);
 
 // ---- GGUF ------------------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ struct llama_context_params {
     enum llama_rope_scaling_type rope_scaling_type;  // UNSPECIFIED: the model's
     enum llama_pooling_type pooling_type;            // UNSPECIFIED: the model's
     enum llama_attention_type attention_type;        // UNSPECIFIED: the model's
-    enum llama_flash_attn_type flash_attn_type;      // DISABLED: products over all cells, for comparison
+    enum llama_flash_attn_type flash_attn_type;      // no effect: attention goes block by block in any case
     float rope_freq_base;                            // 0: the model's
     float rope_freq_scale;                           // 0: the model's
     float yarn_ext_factor;                           // < 0: the model's
@@ -237,11 +237,12 @@ struct llama_perf_sampler_data {
     int32_t n_sample;
 };
 
+// How a model is trained (train.h).
 struct llama_opt_params {
-    uint32_t n_ctx_train;
-    llama_opt_param_filter param_filter;
+    uint32_t n_ctx_train;                 // tokens of a datapoint; 0: the context's positions per sequence
+    llama_opt_param_filter param_filter;  // true: train this weight
     void *param_filter_ud;
-    ggml_opt_get_optimizer_params get_opt_pars;
+    ggml_opt_get_optimizer_params get_opt_pars;  // asked before each step; NULL: ggml_opt_get_default_optimizer_params
     void *get_opt_pars_ud;
     enum ggml_opt_optimizer_type optimizer_type;
 };

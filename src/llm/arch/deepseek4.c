@@ -162,7 +162,7 @@ static struct ggml_tensor *choose(struct graph *g, const struct layer *l, struct
     struct ggml_tensor *q = blk_rope_ext(g, ggml_reshape_3d(c, blk_linear(g, &l->idx_q_b, low), d, n, t), &r);
     struct ggml_tensor *w = ggml_scale(c, blk_linear(g, &l->idx_proj, x), 1.0f / sqrtf((float) (d * n)));
     struct ggml_tensor *s = attn_index_scores(g, q, keys_, w);
-    return attn_keep_top_at(g, s, in_block_ends(g, s->ne[0], 4), hp->idx_top_k);
+    return attn_keep_top_at(g, s, in_block_ends(g, 4), hp->idx_top_k);
 }
 
 static struct ggml_tensor *attention(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
@@ -187,7 +187,7 @@ static struct ggml_tensor *attention(struct graph *g, const struct layer *l, str
             .rope = &r,
         };
         o.more = blk_block_ends(g, blk_cache_rows(g, blk_compress(g, x, il, &co), second_cache(hp, il), false), (int) n);
-        o.more_mask = n == 4 ? choose(g, l, x, low, il) : in_block_mask(g, o.more->ne[1], (int) n);
+        o.more_mask = n == 4 ? choose(g, l, x, low, il) : in_block_mask(g, (int) n);
     }
     struct ggml_tensor *y = ggml_reshape_3d(c, blk_attend(g, q, kv, kv, il, &o), d, n_head, t);
     r.back = true;

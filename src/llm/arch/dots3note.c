@@ -58,6 +58,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(hp->n_lora_q > 0 && hp->n_swa > 0, b, "a rank of its queries and a window are needed"));
     TRY(arch_require(hp->n_head_k_mla > rot && hp->n_head_k_mla_swa > rot && hp->idx_dim >= rot, b,
                      "its heads must hold the rotary part"));
+    hp->idx_rope = IDX_ROPE_NEOX;
     int64_t v[MAX_LAYERS];
     int n;
     TRY(arch_key_ints(b, "attention.sliding_window_pattern", v, MAX_LAYERS, &n));
@@ -76,7 +77,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 
 static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct mla_opts o = {.k_norm = &l->attn_k_norm, .gate = &l->attn_gate, .swa = g->hp->is_swa[il] != 0};
-    if (!o.swa) o.keep = blk_mla_select(g, l, x, il, &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NEOX, .eps = 1e-6f});
+    if (!o.swa) o.keep = blk_mla_select(g, l, x, il, 1e-6f);
     return blk_mla(g, l, x, il, &o);
 }
 

@@ -49,6 +49,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(hp->n_head_k_mla > hp->n_rot[0] && hp->n_head_v_mla > 0 && hp->n_head_kv[0] == 1, b,
                      "its latent attention must be in the absorbed form"));
     TRY(arch_require(hp->idx_dim >= hp->n_rot[0], b, "the indexer's keys must hold the rotary part"));
+    hp->idx_rope = IDX_ROPE_NORMAL;
     if (!hp->expert_gating) hp->expert_gating = GATE_SIGMOID;
     int64_t types[MAX_LAYERS];
     int n;
@@ -63,8 +64,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 
 static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct mla_opts o = {.scale = g->hp->f_attn_scale};
-    if (g->hp->idx_full[il] && l->idx_k.w)
-        g->sel = blk_mla_select(g, l, x, il, &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NORMAL});
+    if (g->hp->idx_full[il] && l->idx_k.w) g->sel = blk_mla_select(g, l, x, il, 0.0f);
     o.keep = g->sel;
     return blk_mla(g, l, x, il, &o);
 }

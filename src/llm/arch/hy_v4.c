@@ -56,6 +56,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(hp->n_hc >= 1, b, "its residual has no streams"));
     TRY(arch_require(hp->n_lora_q > 0 && hp->n_head_kv[0] == 1 && hp->n_head_k_mla > hp->n_rot[0], b,
                      "its latent attention must be in the absorbed form"));
+    hp->idx_rope = IDX_ROPE_NORMAL_LAST;
     if (hp->idx_top_k <= 0) return ERR_OK;  // no selection: all layers attend to everything
     TRY(arch_require(hp->idx_head > 0 && hp->idx_dim > hp->n_rot[0], b,
                      "the indexer's keys must be larger than their rotary part"));
@@ -75,9 +76,7 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     const struct hc_weights attn = {&l->hc_attn_fn, &l->hc_attn_base, &l->hc_attn_scale},
                             ffn = {&l->hc_ffn_fn, &l->hc_ffn_base, &l->hc_ffn_scale};
     struct ggml_tensor *mix, *n = blk_norm(g, blk_hc_in(g, x, &attn, &mix), &l->attn_norm, NORM_RMS);
-    if (hp->idx_full[il])
-        g->sel = blk_mla_select(g, l, n, il,
-                                &(struct mla_index_opts){.mode = GGML_ROPE_TYPE_NORMAL, .rope_last = true, .eps = hp->eps});
+    if (hp->idx_full[il]) g->sel = blk_mla_select(g, l, n, il, hp->eps);
     struct ggml_tensor *cur =
         blk_mla(g, l, n, il, &(struct mla_opts){.gate = &l->attn_gate, .sinks = l->attn_sinks.w, .keep = g->sel});
     blk_select3(g, il, &cur, &x, &mix);

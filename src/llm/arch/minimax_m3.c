@@ -43,6 +43,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
         TRY(arch_require(hp->idx_head == hp->n_head_kv[i], b, "its indexer must have as many heads as there are key heads"));
     TRY(arch_require(hp->idx_block > 0 && hp->idx_top_k > 0 && hp->idx_local >= 0, b,
                      "its selection needs a block size and a number of blocks"));
+    hp->idx_rope = IDX_ROPE_LAYER;
     return arch_require(hp->idx_dim >= hp->n_rot[0], b, "the indexer's keys must hold the rotary part");
 }
 

@@ -16,8 +16,9 @@ static const struct arch_key keys_encoder[] = {
 #define SIDE(fl)                                                                                                            \
     {SLOT_attn_norm, "E", fl, 0, 0, 0, 0}, {SLOT_attn_q, "E,H*D", fl, 0, 0, 0, 0}, {SLOT_attn_k, "E,H*D", fl, 0, 0, 0, 0},  \
         {SLOT_attn_v, "E,H*D", fl, 0, 0, 0, 0}, {SLOT_attn_output, "H*D,E", fl, 0, 0, "attn_o", 0},                         \
-        {SLOT_attn_rel_b, "H,nb", fl | T_OPT, 0, 0, 0, 0}, {SLOT_ffn_norm, "E", fl, 0, 0, 0, 0},                            \
-        {SLOT_ffn_gate, "E,F", fl | T_OPT, 0, 0, 0, 0}, {SLOT_ffn_up, "E,F", fl, 0, 0, 0, 0}, {                             \
+        {SLOT_attn_rel_b, "H,nb", fl, "i==0", 0, 0, 0}, {SLOT_attn_rel_b, "H,nb", fl | T_OPT, "i>0", 0, 0, 0},              \
+        {SLOT_ffn_norm, "E", fl, 0, 0, 0, 0}, {SLOT_ffn_gate, "E,F", fl | T_OPT, 0, 0, 0, 0},                               \
+        {SLOT_ffn_up, "E,F", fl, 0, 0, 0, 0}, {                                                                             \
         SLOT_ffn_down, "F,E", fl, 0, 0, 0, 0                                                                                \
     }
 
@@ -39,9 +40,15 @@ static const struct arch_tensor tensors[] = {
 static const struct arch_tensor tensors_encoder[] = {
     T_EMBD, {SLOT_enc_output_norm, "E", 0, 0, 0, 0, 0}, SIDE(T_ENC), {SLOT_NONE, NULL, 0, 0, 0, 0, 0}};
 
+static enum err setup_encoder(struct hparams *hp, const struct model_build *b) {
+    for (int i = 0; i < hp->n_block; i++)
+        TRY(arch_require(hp->n_head_kv[i] == hp->n_head[i], b, "every head must have keys of its own"));
+    return arch_require(hp->n_rel_buckets >= 4, b, "it must have at least 4 buckets of distance");
+}
+
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(hp->n_dec_layer >= 1 && hp->n_dec_layer <= MAX_LAYERS, b, "it must have 1 to 512 decoder layers"));
-    TRY(arch_require(hp->n_rel_buckets >= 4, b, "it must have at least 4 buckets of distance"));
+    TRY(setup_encoder(hp, b));
     hp->n_layer = hp->n_dec_layer;
     for (int i = hp->n_block; i < hp->n_layer; i++) {  // the decoder's layers are like the encoder's
         hp->n_head[i] = hp->n_head[0];
@@ -49,10 +56,6 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
         hp->n_ff[i] = hp->n_ff[0];
     }
     return ERR_OK;
-}
-
-static enum err setup_encoder(struct hparams *hp, const struct model_build *b) {
-    return arch_require(hp->n_rel_buckets >= 4, b, "it must have at least 4 buckets of distance");
 }
 
 // [n_cell, T, H]: the bias of every query and key, from this layer's table or the first one's.

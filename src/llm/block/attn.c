@@ -1,8 +1,11 @@
 // Attention: projections, the caches, and the operation itself. Keys and values are written to their cells first; then every query
-// looks at its sequence's blocks. In graphs without flash attention the classic product, mask, softmax, product takes its place.
+// looks at its sequence's blocks, in the order of positions. There is no other form of it but for training: products over all cells would
+// add up in
+// the order in which cells were handed out, and so give other bits beside other sequences (design, rule 7).
 #include "block/attn_int.h"
 
 #include <math.h>
+#include <string.h>
 
 struct place {
     enum attn_view view;
@@ -30,19 +33,6 @@ int64_t attn_n_cells(const struct graph *g, int il) {
     const struct place p = place_of(g, il, NULL);
     if (p.kv) return p.kv->n_cell;
     return g->n.n_slots == 1 ? g->n.n_tokens : (int64_t) g->n.n_scratch * CELL_BLOCK;
-}
-
-// The view's number carries the kind of mask, so that several kinds may exist side by side. Half floats hold 0 and -infinity, but
-// not every distance; and what is added to other values is F32.
-static struct ggml_tensor *mask_input(struct graph *g, const struct place *p, int64_t n_cell, bool alibi, bool half) {
-    const int view = (int) p->view | (alibi ? MASK_DISTANCES : 0) | (half ? MASK_HALF : 0);
-    return graph_input(g, half ? GGML_TYPE_F16 : GGML_TYPE_F32, n_cell, g->n.n_tokens, fill_mask, view, p->window, p->width)
-        ->t;
-}
-
-struct ggml_tensor *in_mask(struct graph *g, int il, bool alibi) {
-    const struct place p = place_of(g, il, NULL);
-    return mask_input(g, &p, attn_n_cells(g, il), alibi, false);
 }
 
 struct ggml_tensor *in_rel_buckets(struct graph *g, int il, int n_buckets, bool bidirectional) {
@@ -98,9 +88,14 @@ struct ggml_tensor *blk_cache_rows(struct graph *g, struct ggml_tensor *x, int c
     return store(g, &p, p.kv->k[cache], &g->cache_k[cache], x);
 }
 
-// [D, n_cell, heads] of a cache or of scratch rows [width, n_cell].
-static struct ggml_tensor *heads_of(struct graph *g, struct ggml_tensor *rows, int64_t d, int64_t n_head) {
-    return ggml_view_3d(g->ctx, rows, d, rows->ne[1], n_head, rows->nb[1], ggml_row_size(rows->type, d), 0);
+// [n, n_cell, heads]: the first n values of each head of rows [d * heads, n_cell].
+static struct ggml_tensor *heads_of(struct graph *g, struct ggml_tensor *rows, int64_t d, int64_t n, int64_t n_head) {
+    struct ggml_context *c = g->ctx;
+    if (!g->train) return ggml_view_3d(c, rows, n, rows->ne[1], n_head, rows->nb[1], ggml_row_size(rows->type, d), 0);
+    // gradients pass through views whose places ascend
+    struct ggml_tensor *x = ggml_reshape_3d(c, rows, d, n_head, rows->ne[1]);
+    if (n != d) x = ggml_view_3d(c, x, n, n_head, rows->ne[1], x->nb[1], x->nb[2], 0);
+    return ggml_permute(c, x, 0, 2, 1, 3);
 }
 
 // ---- the operation ----------------------------------------------------------------------------------------------------
@@ -126,66 +121,45 @@ static struct ggml_tensor *attend_blocks(struct graph *g, const struct place *p,
     return a;
 }
 
-// Scores of all heads at once are the largest tensor of a graph without flash attention. Above scores_most the heads are taken in
-// two halves, one after the other. A smaller micro-batch does so, too, if its scores would exceed half of the largest one's: what was
-// reserved for that is enough. A head's bits do not depend on its half.
-static int n_head_groups(const struct graph *g, const struct ggml_tensor *k, int64_t n_head, int64_t t) {
-    const int64_t row = k->ne[1] * n_head * (int64_t) sizeof(float), full = row * g->cp->n_ubatch;
-    if (full <= g->cp->scores_most || n_head % 2 != 0 || (k->ne[2] > 1 && k->ne[2] % 2 != 0)) return 1;
-    return row * t > full / 2 ? 2 : 1;
+// Further keys behind those of the cache: a table of its own, and a mask for what a range of positions can't say.
+static struct ggml_tensor *attend_more(struct graph *g, const struct place *p, struct ggml_tensor *q, struct ggml_tensor *k,
+                                       struct ggml_tensor *v, float scale, const struct attn_opts *o) {
+    struct ggml_tensor *mask =
+        graph_input(g, GGML_TYPE_F32, p->kv->n_cell, g->n.n_tokens, fill_mask, (int) p->view, p->window, p->width)->t;
+    const struct more_inputs in = in_more(g, p->view, p->kv, o->more->ne[1]);
+    struct ggml_tensor *a =
+        ggml_flash_attn_ext(g->ctx, q, k, v, ggml_concat(g->ctx, mask, o->more_mask, 0), scale, 0.0f, o->softcap);
+    if (o->sinks) ggml_flash_attn_ext_add_sinks(a, o->sinks);
+    ggml_flash_attn_ext_set_blocks(a, in.query, in.table);
+    return a;
 }
 
-// Part i of n of the heads; the whole of what holds one for all.
-static struct ggml_tensor *head_part(struct graph *g, struct ggml_tensor *x, int n, int i) {
-    if (n == 1 || x->ne[2] == 1) return x;
-    const int64_t part = x->ne[2] / n;
-    return ggml_view_3d(g->ctx, x, x->ne[0], x->ne[1], part, x->nb[1], x->nb[2], (size_t) (i * part) * x->nb[2]);
-}
-
-static struct ggml_tensor *attend_group(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v,
-                                        struct ggml_tensor *bias, struct ggml_tensor *mask, struct ggml_tensor *sinks,
-                                        float scale, const struct attn_opts *o) {
+// Attention that gradients pass through: products and a softmax over the rows of the micro-batch, which is one text from its beginning.
+static struct ggml_tensor *attend_train(struct graph *g, const struct place *p, struct ggml_tensor *q, struct ggml_tensor *k,
+                                        struct ggml_tensor *v, struct ggml_tensor *keep, float scale,
+                                        const struct attn_opts *o) {
     struct ggml_context *c = g->ctx;
+    const int view = (int) p->view | (o->alibi > 0 ? MASK_DISTANCES : 0);
+    struct ggml_tensor *mask =
+        graph_input(g, GGML_TYPE_F32, k->ne[1], g->n.n_tokens, fill_mask, view, p->window, p->width)->t;
+    if (keep) mask = ggml_add(c, keep, mask);
     struct ggml_tensor *kq = ggml_mul_mat(c, k, q);
     if (o->softcap != 0) {
         kq = ggml_scale(c, ggml_tanh(c, ggml_scale(c, kq, scale / o->softcap)), o->softcap);
         scale = 1.0f;
     }
-    if (bias && scale != 1.0f) kq = ggml_scale(c, kq, scale), scale = 1.0f;
-    if (bias) kq = ggml_add(c, kq, bias);
     kq = ggml_soft_max_ext(c, kq, mask, scale, o->alibi);
-    if (sinks) ggml_soft_max_add_sinks(kq, sinks);
-    // A sum of outer products reads the values as they lie in the cache, whatever their type: a product of matrices would need
-    // all of them transposed, a copy as large as the layer's cache beside the largest tensor of the graph.
-    return ggml_out_prod(c, v, ggml_transpose(c, kq));
-}
-
-static struct ggml_tensor *attend_mask(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v,
-                                       struct ggml_tensor *mask, float scale, const struct attn_opts *o) {
-    struct ggml_context *c = g->ctx;
-    if (g->cp->flash) {
-        struct ggml_tensor *a = ggml_flash_attn_ext(c, q, k, v, mask, scale, o->alibi, o->softcap);
-        if (o->sinks) ggml_flash_attn_ext_add_sinks(a, o->sinks);
-        return a;
-    }
-    // slopes are numbered over all heads
-    const int n = o->alibi > 0 ? 1 : n_head_groups(g, k, q->ne[2], q->ne[1]);
-    struct ggml_tensor *all = NULL;
-    for (int i = 0; i < n; i++) {
-        struct ggml_tensor *sinks = o->sinks, *bias = o->bias ? head_part(g, o->bias, n, i) : NULL;
-        const int64_t part = q->ne[2] / n;
-        if (sinks && n > 1) sinks = ggml_view_1d(c, sinks, part, (size_t) (i * part) * sizeof(float));
-        struct ggml_tensor *y = attend_group(g, head_part(g, q, n, i), head_part(g, k, n, i), head_part(g, v, n, i), bias,
-                                             head_part(g, mask, n, i), sinks, scale, o);
-        all = all ? ggml_concat(c, all, y, 2) : y;
-        ggml_build_forward_expand(g->gf, all);  // a group's scores are gone before the next one's come
-    }
-    return ggml_cont(c, ggml_permute(c, all, 0, 2, 1, 3));
+    if (o->sinks) ggml_soft_max_add_sinks(kq, o->sinks);
+    struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, ggml_permute(c, v, 1, 0, 2, 3)), kq);
+    return ggml_cont(c, ggml_permute(c, kqv, 0, 2, 1, 3));
 }
 
 struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v, int il,
                                const struct attn_opts *o) {
     const struct hparams *hp = g->hp;
+    struct ggml_tensor *const in[] = {q, k, v};
+    for (int i = 0; i < 3; i++)
+        if (in[i] && ggml_is_error(in[i])) return in[i];
     const struct place p = place_of(g, il, o);
     const int64_t d = q->ne[0], n_head = q->ne[1], t = q->ne[2];
     struct ggml_tensor *kr, *vr = NULL;
@@ -209,23 +183,19 @@ struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct gg
         dv = o->v_of_k ? o->v_of_k : vr->ne[0] / n_kv;
     }
     if (o->more) kr = ggml_concat(g->ctx, kr, o->more, 1);
-    struct ggml_tensor *kh = heads_of(g, kr, d, n_kv);
-    struct ggml_tensor *vh = o->v_of_k
-                                 ? ggml_view_3d(g->ctx, kr, dv, kr->ne[1], n_kv, kr->nb[1], ggml_row_size(kr->type, d), 0)
-                                 : heads_of(g, vr, dv, n_kv);
+    struct ggml_tensor *kh = heads_of(g, kr, d, d, n_kv);
+    struct ggml_tensor *vh = o->v_of_k ? heads_of(g, kr, d, dv, n_kv) : heads_of(g, vr, dv, dv, n_kv);
     struct ggml_tensor *qp = ggml_permute(g->ctx, q, 0, 2, 1, 3);
     float scale = o->scale != 0 ? o->scale : hp->f_attn_scale != 0 ? hp->f_attn_scale : 1.0f / sqrtf((float) d);
+    struct ggml_tensor *mask = o->bias ? o->bias : o->keep;
+    if (o->bias && o->keep) mask = ggml_add(g->ctx, o->bias, o->keep);
     struct ggml_tensor *a;
-    if (g->cp->flash && !o->bias && !o->more) {
-        a = attend_blocks(g, &p, qp, kh, vh, o->keep, scale, o);
-    } else {
-        const bool half = o->alibi == 0 && !o->more && !o->keep && !(o->bias && g->cp->flash);
-        struct ggml_tensor *mask = mask_input(g, &p, kr->ne[1] - (o->more ? o->more->ne[1] : 0), o->alibi > 0, half);
-        if (o->more) mask = ggml_concat(g->ctx, mask, o->more_mask, 0);
-        if (o->keep) mask = ggml_add(g->ctx, o->keep, mask);
-        if (o->bias && g->cp->flash) mask = ggml_add(g->ctx, o->bias, mask);
-        a = attend_mask(g, qp, kh, vh, mask, scale, o);
-    }
+    if (g->train)
+        a = attend_train(g, &p, qp, kh, vh, mask, scale, o);
+    else if (o->more)
+        a = attend_more(g, &p, qp, kh, vh, scale, o);
+    else
+        a = attend_blocks(g, &p, qp, kh, vh, mask, scale, o);
     return ggml_reshape_2d(g->ctx, a, dv * n_head, t);
 }
 
@@ -331,33 +301,85 @@ struct ggml_tensor *blk_self_attn(struct graph *g, const struct layer *l, struct
 
 // ---- an encoder's output ------------------------------------------------------------------------------------------------
 
+// Rows of the encoder's output lie in blocks of one sequence each, so that a sequence's place among them doesn't matter.
+static int64_t cross_cells(const struct graph *g) {
+    return (g->cross->n_max + CELL_BLOCK - 1) / CELL_BLOCK * CELL_BLOCK + (int64_t) CELL_BLOCK * (g->cp->n_seq_max - 1);
+}
+
+// Calls fn for each row of the encoder's output with its cell; rows of a sequence follow each other.
+static void each_cross(const struct graph *g, void (*fn)(void *ud, int32_t row, int32_t cell, int32_t index), void *ud) {
+    int32_t cell = 0, index = 0;
+    for (int32_t i = 0; i < g->cross->n_tokens; i++, cell++, index++) {
+        if (i && g->cross->seq[i] != g->cross->seq[i - 1]) {
+            cell = (cell + CELL_BLOCK - 1) / CELL_BLOCK * CELL_BLOCK;
+            index = 0;
+        }
+        fn(ud, i, cell, index);
+    }
+}
+
+struct cross_fill {
+    const struct cross *cross;
+    float *rows;
+    struct cell_entry *table;
+    int32_t n_embd, n_logical, *end;
+};
+
+static void cross_row(void *ud, int32_t row, int32_t cell, int32_t index) {
+    const struct cross_fill *f = ud;
+    (void) index;
+    const size_t n = (size_t) f->n_embd;
+    memcpy(f->rows + (size_t) cell * n, (const float *) f->cross->states->data + (size_t) row * n, n * sizeof(float));
+}
+
 static void fill_cross(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
     (void) ub;
-    const size_t n = (size_t) g->cross->n_tokens * (size_t) in->t->ne[0];
-    const float *src = g->cross->states->data;
-    float *out = dst;
-    for (size_t i = 0; i < n; i++) out[i] = src[i];
-    for (size_t i = n; i < (size_t) ggml_nelements(in->t); i++) out[i] = 0;
+    struct cross_fill f = {.cross = g->cross, .rows = dst, .n_embd = (int32_t) in->t->ne[0]};
+    memset(dst, 0, ggml_nbytes(in->t));
+    each_cross(g, cross_row, &f);
 }
 
 struct ggml_tensor *in_cross(struct graph *g) {
-    return graph_input(g, GGML_TYPE_F32, g->hp->n_embd, g->cross->n_max, fill_cross, 0, 0, 0)->t;
+    return graph_input(g, GGML_TYPE_F32, g->hp->n_embd, cross_cells(g), fill_cross, 0, 0, 0)->t;
+}
+
+static void cross_entry(void *ud, int32_t row, int32_t cell, int32_t index) {
+    const struct cross_fill *f = ud;
+    struct cell_entry *e = &f->table[f->cross->seq[row] * f->n_logical + index / CELL_BLOCK];
+    e->block = cell / CELL_BLOCK;
+    if (index % CELL_BLOCK < 32)
+        e->lo |= 1u << (index % CELL_BLOCK);
+    else
+        e->hi |= 1u << (index % CELL_BLOCK - 32);
+}
+
+static void fill_cross_table(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
+    (void) ub;
+    struct cross_fill f = {.cross = g->cross, .table = dst, .n_logical = in->a};
+    for (int64_t i = 0; i < ggml_nelements(in->t) / 3; i++) f.table[i] = (struct cell_entry){-1, 0, 0};
+    each_cross(g, cross_entry, &f);
 }
 
 // A decoder's token sees the encoder rows of its own sequence.
-static void fill_cross_mask(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
-    const int64_t n = in->t->ne[0];
-    for (int i = 0; i < ub->n.n_tokens; i++)
-        for (int64_t k = 0; k < n; k++)
-            ((float *) dst)[n * i + k] = k < g->cross->n_tokens && g->cross->seq[k] == ub->rows[i].seq[0] ? 0.0f : -INFINITY;
+static void fill_cross_query(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
+    (void) in;
+    int32_t *q = dst;
+    for (int i = 0; i < ub->n.n_tokens; i++, q += 4) {
+        q[0] = ub->rows[i].seq[0];
+        q[1] = q[2] = 0;
+        q[3] = g->cross->n_max;
+    }
 }
 
 struct ggml_tensor *blk_cross_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v,
                                      float scale) {
-    const int64_t t = q->ne[2], n_head = q->ne[1], dv = v->ne[0];
-    struct ggml_tensor *mask = graph_input(g, GGML_TYPE_F32, g->cross->n_max, g->n.n_tokens, fill_cross_mask, 0, 0, 0)->t;
-    const struct attn_opts none = {0};
-    struct ggml_tensor *a = attend_mask(g, ggml_permute(g->ctx, q, 0, 2, 1, 3), ggml_permute(g->ctx, k, 0, 2, 1, 3),
-                                        ggml_permute(g->ctx, v, 0, 2, 1, 3), mask, scale, &none);
-    return ggml_reshape_2d(g->ctx, a, dv * n_head, t);
+    struct ggml_context *c = g->ctx;
+    const int64_t t = q->ne[2], n_head = q->ne[1], dv = v->ne[0], n_seq = g->cp->n_seq_max;
+    const int n_logical = (g->cross->n_max + CELL_BLOCK - 1) / CELL_BLOCK;
+    struct ggml_tensor *query = graph_input(g, GGML_TYPE_I32, 4, g->n.n_tokens, fill_cross_query, 0, 0, 0)->t;
+    struct ggml_tensor *table = graph_input(g, GGML_TYPE_I32, 3 * n_logical, n_seq, fill_cross_table, n_logical, 0, 0)->t;
+    struct ggml_tensor *a = ggml_flash_attn_ext(c, ggml_permute(c, q, 0, 2, 1, 3), ggml_permute(c, k, 0, 2, 1, 3),
+                                                ggml_permute(c, v, 0, 2, 1, 3), NULL, scale, 0.0f, 0.0f);
+    ggml_flash_attn_ext_set_blocks(a, query, ggml_reshape_3d(c, table, 3, n_logical, n_seq));
+    return ggml_reshape_2d(c, a, dv * n_head, t);
 }

@@ -1,17 +1,17 @@
 // What attention is told about who sees what. The usual path needs per query only (sequence, place, first, end) and the memory's
-// block tables; masks over all cells exist for what tables can't say (biases, selections, graphs without flash attention).
+// block tables; masks over all cells exist for what tables can't say (biases, selections).
 #include <math.h>
 #include <string.h>
 
 #include "block/attn_int.h"
 
 // Parameters of the fills: a = which cache (VIEW_*), b = kind of window, c = its width.
-static const struct cells *view_cells(const struct graph *g, int view) {
+const struct cells *view_cells(const struct graph *g, int view) {
     const struct kv *kv = memory_kv(g->mem, view == VIEW_SMALL);
     return &kv->cells;
 }
 
-static int32_t row_index(const struct ubatch *ub, int i, int view) {
+int32_t row_index(const struct ubatch *ub, int i, int view) {
     return view == VIEW_SMALL ? ub->rows[i].index_swa : ub->rows[i].index;
 }
 
@@ -108,16 +108,17 @@ static void each_visible(const struct graph_input *in, const struct graph *g, co
         fn(ud, cell, k);
 }
 
-void each_seen(int view, const struct graph *g, const struct ubatch *ub, int i,
-               void (*fn)(void *ud, int32_t cell, int32_t index), void *ud) {
-    each_visible(&(struct graph_input){.a = view, .b = WINDOW_NONE}, g, ub, i, fn, ud);
+int32_t row_sees(const struct graph *g, const struct ubatch *ub, int i, int view) {
+    int32_t lo, hi;
+    row_range(&(struct graph_input){.a = view, .b = WINDOW_NONE}, g, ub, i, &lo, &hi);
+    return hi;
 }
 
 struct mask_row {
     float *out;
     int32_t *iout;
-    int32_t at, n_buckets, max_distance;
-    bool alibi, both, relative;
+    int32_t at, n_buckets;
+    bool alibi, both;
 };
 
 static void mask_one(void *ud, int32_t cell, int32_t index) {
@@ -126,25 +127,10 @@ static void mask_one(void *ud, int32_t cell, int32_t index) {
     m->out[cell] = m->alibi ? (float) (d < 0 ? d : -d) : 0.0f;
 }
 
-enum { HALF_MINUS_INFINITY = 0xFC00 };
-
-static void show_half(void *ud, int32_t cell, int32_t index) {
-    (void) index;
-    ((uint16_t *) ud)[cell] = 0;
-}
-
 void fill_mask(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
     const int64_t n = in->t->ne[0];
     struct graph_input plain = *in;
-    plain.a &= ~(MASK_DISTANCES | MASK_HALF);
-    if (in->a & MASK_HALF) {
-        for (int i = 0; i < ub->n.n_tokens; i++) {
-            uint16_t *out = (uint16_t *) dst + n * i;
-            for (int64_t k = 0; k < n; k++) out[k] = HALF_MINUS_INFINITY;
-            each_visible(&plain, g, ub, i, show_half, out);
-        }
-        return;
-    }
+    plain.a &= ~MASK_DISTANCES;
     for (int i = 0; i < ub->n.n_tokens; i++) {
         struct mask_row m = {
             .out = (float *) dst + n * i, .at = row_index(ub, i, plain.a), .alibi = (in->a & MASK_DISTANCES) != 0};

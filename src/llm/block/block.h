@@ -59,6 +59,8 @@ struct rope_opts {
 };
 // What the keys say for this layer (windowed layers: their own base and scale).
 struct rope_opts rope_layer(struct graph *g, int il);
+// How the layer's indexer turns its heads (hp->idx_rope).
+struct rope_opts rope_index(struct graph *g, int il);
 struct ggml_tensor *blk_rope(struct graph *g, struct ggml_tensor *x, int il);  // x [D, H, T]
 struct ggml_tensor *blk_rope_ext(struct graph *g, struct ggml_tensor *x, const struct rope_opts *o);
 // rope_freqs, else rope_factors_long if n_ctx_seq > C0 else rope_factors_short, of those the model has; NULL: none.
@@ -71,13 +73,13 @@ struct attn_opts {
     float softcap, alibi;
     enum qk_norm qk_norm;  // attn_q_norm, attn_k_norm, where the layer has them
     bool norm_after_rope;
-    bool no_rope;                  // besides the layers that setup left out of hp->rope_layers
-    const struct rope_opts *rope;  // NULL: rope_layer
-    struct ggml_tensor *sinks;     // [H]
-    struct ggml_tensor *temp;      // [1, 1, T] multiplies q after RoPE
-    struct ggml_tensor *bias;      // [n_cell, T, H] added to the scores (attn_bias_cells)
-    struct ggml_tensor *keep;      // [n_cell, T] or [n_cell, T, H], 0 or -inf, added to the mask: sparse attention
-    struct ggml_tensor *more;  // further keys [D, n] of the cache's type, after those of the cache (one key head, v_of_k)
+    bool no_rope;                   // besides the layers that setup left out of hp->rope_layers
+    const struct rope_opts *rope;   // NULL: rope_layer
+    struct ggml_tensor *sinks;      // [H]
+    struct ggml_tensor *temp;       // [1, 1, T] multiplies q after RoPE
+    struct ggml_tensor *bias;       // [n_cell, T, H] added to the scores (attn_bias_cells)
+    struct ggml_tensor *keep;       // [n_cell, T] or [n_cell, T, H], 0 or -inf, added to the mask: sparse attention
+    struct ggml_tensor *more;       // further keys [D, n] of the cache's type (blk_block_ends; one key head, v_of_k)
     struct ggml_tensor *more_mask;  // [n, T] who sees them: 0 or -inf
     struct ggml_tensor *gate;       // [H * Dv, T] or [H, T] logits: the result times their sigmoid
     int v_of_k;                     // > 0: the value is the first v_of_k elements of the key (latent attention)
@@ -105,9 +107,8 @@ struct ggml_tensor *blk_cross_attend(struct graph *g, struct ggml_tensor *q, str
                                      float scale);
 // The encoder's output as an input [E, n_enc].
 struct ggml_tensor *in_cross(struct graph *g);
-// Cells that attention of this layer looks over; masks over them: visible 0, else -inf [n_cell, T].
+// Cells that attention of this layer looks over.
 int64_t attn_n_cells(const struct graph *g, int il);
-struct ggml_tensor *in_mask(struct graph *g, int il, bool alibi);
 // [n_cell, T] i32: T5's bucket of (key position - query position).
 struct ggml_tensor *in_rel_buckets(struct graph *g, int il, int n_buckets, bool bidirectional);
 // The extra per-position values of the layer's cache (indexer keys): stores x [n_x, T], gives all cells [n_x, n_cell] f32.
@@ -137,13 +138,8 @@ struct ggml_tensor *attn_keep_pools(struct graph *g, struct ggml_tensor *scores,
 struct ggml_tensor *attn_keep_blocks(struct graph *g, struct ggml_tensor *scores, int il);
 
 // The indexer of latent attention (DeepSeek-V3.2): stores its key of this layer, gives attn_opts.keep. x [E, T] is normed.
-struct mla_index_opts {
-    int mode;        // GGML_ROPE_TYPE_* of the indexer's heads
-    bool rope_last;  // their last n_rot dims turn instead of the first
-    float eps;       // of the key's LayerNorm
-};
-struct ggml_tensor *blk_mla_select(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
-                                   const struct mla_index_opts *o);
+// eps: of the key's LayerNorm. How its heads turn: hp->idx_rope.
+struct ggml_tensor *blk_mla_select(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, float eps);
 
 // Through F16 and back: what files of keys keep of a value.
 struct ggml_tensor *blk_f16_rounded(struct graph *g, struct ggml_tensor *x);
@@ -157,11 +153,12 @@ struct compress_opts {
 };
 // Keys of blocks [d, T]: in each token that ends a block, turned by the block's first position; zero in other tokens.
 struct ggml_tensor *blk_compress(struct graph *g, struct ggml_tensor *x, int il, const struct compress_opts *o);
-// A full cache's rows [d, n_cell] that can end a block of n: [d, n_row] (a view). For each, the last position of its block or -1 where the
-// query doesn't see the whole block [n_row, T] i32; and the mask of it, 0 or -inf, f32.
+// Of a full cache's rows [d, n_cell] those that end a block of n, in the order of positions, sequence by sequence: [d, n_row], of the
+// cache's type. For each, the last position of its block or -1 where the query doesn't see the whole block [n_row, T] i32; and the
+// mask of it, 0 or -inf, f32.
 struct ggml_tensor *blk_block_ends(struct graph *g, struct ggml_tensor *rows, int n);
-struct ggml_tensor *in_block_ends(struct graph *g, int64_t n_row, int n);
-struct ggml_tensor *in_block_mask(struct graph *g, int64_t n_row, int n);
+struct ggml_tensor *in_block_ends(struct graph *g, int n);
+struct ggml_tensor *in_block_mask(struct graph *g, int n);
 
 // ---- mla.c --------------------------------------------------------------------------------------------------------
 struct mla_opts {

@@ -8,6 +8,7 @@
 #include "block/attn_int.h"
 
 #include <math.h>
+#include <string.h>
 
 #define N_MEMBERS_MAX 256
 
@@ -64,53 +65,113 @@ struct ggml_tensor *blk_compress(struct graph *g, struct ggml_tensor *x, int il,
     return ggml_reshape_2d(c, blk_rope_ext(g, y, &r), d, x->ne[1]);
 }
 
-static int64_t distance(int n) { return n < CELL_BLOCK ? n : CELL_BLOCK; }
+// ---- the keys of a sequence, side by side ---------------------------------------------------------------------------
 
-struct ggml_tensor *blk_block_ends(struct graph *g, struct ggml_tensor *rows, int n) {
-    const int64_t k = distance(n);
-    return ggml_view_2d(g->ctx, rows, rows->ne[0], rows->ne[1] / k, rows->nb[1] * (size_t) k,
-                        rows->nb[1] * (size_t) (k - 1));
+// The cells of keys lie where their tokens' blocks happen to lie. For attention they are gathered, so that a sequence's keys are in the order
+// of positions and begin at a group of blocks of their own: no bit then depends on where cells were handed out.
+static int32_t rows_per_seq(const struct graph *g, int n) {
+    const int32_t group = CELL_STRIPE * CELL_BLOCK, span = memory_kv(g->mem, false)->cells.n_logical * CELL_BLOCK / n;
+    return (span + group - 1) / group * group;
 }
 
-// Position of each block's last member, -1 where the query doesn't see all of the block; or the mask of these.
-struct ends {
-    int32_t *pos;
-    float *mask;
-    int32_t n;
-};
+// The last position of the block of a sequence's r-th row.
+static int32_t end_of(const struct graph *g, int32_t seq, int32_t r, int n) {
+    return (view_cells(g, VIEW_FULL)->base[seq] * CELL_BLOCK / n + r + 1) * n - 1;
+}
 
-static void one_end(void *ud, int32_t cell, int32_t index) {
-    const struct ends *e = ud;
-    if ((index + 1) % e->n) return;
-    const int64_t row = cell / distance(e->n);
-    if (e->pos)
-        e->pos[row] = index;
-    else
-        e->mask[row] = 0.0f;
+// Cell of each row; 0 where there is none.
+static void fill_end_cells(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
+    const struct cells *c = view_cells(g, VIEW_FULL);
+    const int32_t n = in->b, per = rows_per_seq(g, n);
+    int32_t *out = dst;
+    memset(dst, 0, ggml_nbytes(in->t));
+    for (int32_t s = 0; s < ub->n.n_seqs; s++, out += per)
+        for (int32_t r = 0; r < per; r++) {
+            const int32_t seq = ub->seq[s], at = end_of(g, seq, r, n);
+            int32_t cell;
+            if (at > c->idx_max[seq]) break;
+            if (cells_next(c, seq, at, &cell, NULL) == at) out[r] = cell;
+        }
+}
+
+struct ggml_tensor *blk_block_ends(struct graph *g, struct ggml_tensor *rows, int n) {
+    const int64_t n_row = (int64_t) g->n.n_seqs * rows_per_seq(g, n);
+    struct ggml_tensor *idx = graph_input(g, GGML_TYPE_I32, n_row, 0, fill_end_cells, VIEW_FULL, n, 0)->t;
+    struct ggml_tensor *x = ggml_get_rows(g->ctx, rows, idx);
+    return rows->type == x->type ? x : ggml_cast(g->ctx, x, rows->type);
+}
+
+// Rows lie sequence by sequence: those of token i begin here.
+static int32_t first_row(const struct ubatch *ub, int i, int32_t per) { return i / ub->n.n_seq_tokens * per; }
+
+// How many of the blocks of token i's sequence it sees whole.
+static int32_t n_seen(const struct graph *g, const struct ubatch *ub, int i, int n) {
+    const int32_t base = view_cells(g, VIEW_FULL)->base[ub->rows[i].seq[0]] * CELL_BLOCK, per = rows_per_seq(g, n);
+    const int32_t seen = row_sees(g, ub, i, VIEW_FULL) / n - base / n;
+    return seen < per ? seen : per;
 }
 
 static void fill_end_pos(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
-    const int64_t n = in->t->ne[0];
-    for (int i = 0; i < ub->n.n_tokens; i++) {
-        struct ends e = {.pos = (int32_t *) dst + n * i, .n = in->b};
-        for (int64_t k = 0; k < n; k++) e.pos[k] = -1;
-        each_seen(in->a, g, ub, i, one_end, &e);
+    const int32_t n = in->b, per = rows_per_seq(g, n);
+    int32_t *out = dst;
+    for (int i = 0; i < ub->n.n_tokens; i++, out += in->t->ne[0]) {
+        for (int64_t k = 0; k < in->t->ne[0]; k++) out[k] = -1;
+        const int32_t seq = ub->rows[i].seq[0], seen = n_seen(g, ub, i, n);
+        for (int32_t r = 0; r < seen; r++) {
+            const int32_t at = end_of(g, seq, r, n);
+            if (cells_next(view_cells(g, VIEW_FULL), seq, at, NULL, NULL) == at) out[first_row(ub, i, per) + r] = at;
+        }
     }
 }
 
 static void fill_end_mask(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
-    const int64_t n = in->t->ne[0];
-    for (int i = 0; i < ub->n.n_tokens; i++) {
-        struct ends e = {.mask = (float *) dst + n * i, .n = in->b};
-        for (int64_t k = 0; k < n; k++) e.mask[k] = -INFINITY;
-        each_seen(in->a, g, ub, i, one_end, &e);
+    const int64_t n = ggml_nelements(in->t);
+    fill_end_pos(in, g, ub, dst);
+    for (int64_t k = 0; k < n; k++) ((float *) dst)[k] = ((int32_t *) dst)[k] < 0 ? -INFINITY : 0.0f;
+}
+
+struct ggml_tensor *in_block_ends(struct graph *g, int n) {
+    return graph_input(g, GGML_TYPE_I32, (int64_t) g->n.n_seqs * rows_per_seq(g, n), g->n.n_tokens, fill_end_pos, VIEW_FULL,
+                       n, 0)
+        ->t;
+}
+
+struct ggml_tensor *in_block_mask(struct graph *g, int n) {
+    return graph_input(g, GGML_TYPE_F32, (int64_t) g->n.n_seqs * rows_per_seq(g, n), g->n.n_tokens, fill_end_mask, VIEW_FULL,
+                       n, 0)
+        ->t;
+}
+
+// ---- attention over cells and these keys ------------------------------------------------------------------------------
+
+// a: the view; b: blocks of keys per sequence; c: blocks of cells in front of them. The keys come first in the table.
+static void fill_more_table(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
+    const struct cells *c = view_cells(g, in->a);
+    struct cell_entry *t = dst;
+    for (int32_t s = 0; s < ub->n.n_seqs; s++) {
+        for (int32_t i = 0; i < in->b; i++) *t++ = (struct cell_entry){in->c + s * in->b + i, ~0u, ~0u};
+        memcpy(t, c->table + (size_t) ub->seq[s] * (size_t) c->n_logical, (size_t) c->n_logical * sizeof *t);
+        t += c->n_logical;
     }
 }
 
-struct ggml_tensor *in_block_ends(struct graph *g, int64_t n_row, int n) {
-    return graph_input(g, GGML_TYPE_I32, n_row, g->n.n_tokens, fill_end_pos, VIEW_FULL, n, 0)->t;
+static void fill_more_query(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
+    const struct cells *c = view_cells(g, in->a);
+    int32_t *q = dst;
+    for (int i = 0; i < ub->n.n_tokens; i++, q += 4) {
+        q[0] = i / ub->n.n_seq_tokens;
+        q[1] = q[2] = 0;
+        q[3] = (in->b + c->n_logical) * CELL_BLOCK;
+    }
 }
 
-struct ggml_tensor *in_block_mask(struct graph *g, int64_t n_row, int n) {
-    return graph_input(g, GGML_TYPE_F32, n_row, g->n.n_tokens, fill_end_mask, VIEW_FULL, n, 0)->t;
+struct more_inputs in_more(struct graph *g, enum attn_view view, const struct kv *kv, int64_t n_more) {
+    const int blocks = (int) (n_more / g->n.n_seqs / CELL_BLOCK), first = kv->n_cell / CELL_BLOCK;
+    const int64_t n = blocks + kv->cells.n_logical;
+    struct ggml_tensor *table =
+        graph_input(g, GGML_TYPE_I32, 3 * n, g->n.n_seqs, fill_more_table, (int) view, blocks, first)->t;
+    return (struct more_inputs){
+        graph_input(g, GGML_TYPE_I32, 4, g->n.n_tokens, fill_more_query, (int) view, blocks, 0)->t,
+        ggml_reshape_3d(g->ctx, table, 3, n, g->n.n_seqs),
+    };
 }

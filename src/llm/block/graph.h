@@ -12,8 +12,7 @@ struct cparams {
     int32_t n_threads, n_threads_batch;
     float rope_base, rope_freq_scale, rope_ext, rope_mag, rope_beta_fast, rope_beta_slow;
     int32_t rope_orig_ctx;
-    bool causal, flash, embeddings, offload_kqv, no_perf, op_offload, swa_full;
-    int64_t scores_most;  // bytes: without flash attention, heads are taken in two halves above this
+    bool causal, embeddings, offload_kqv, no_perf, op_offload, swa_full;
     enum llama_pooling_type pooling;
     enum ggml_type type_k, type_v;
 };
@@ -88,6 +87,7 @@ struct graph {
     const struct lora_set *loras;
     struct ggml_tensor *const *cvec;  // [n_layer] control vectors, NULL or with gaps
     struct cross *cross;
+    bool train;  // gradients will be asked for: nothing in place, attention of products and a softmax, no memory
     struct ubatch_shape n;
     int32_t n_rows;              // rows of the residual stream now: n_tokens, after selection n_outputs
     struct ggml_tensor *tokens;  // [n_tokens] i32, made by embed

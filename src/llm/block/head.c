@@ -1,9 +1,24 @@
 // The end of the residual stream: final norm, embeddings, logits, pooling.
 #include "block/block.h"
 
-// The last steps happen in place, so that the product itself can be written straight into the output buffer.
-static struct ggml_tensor *finish_logits(struct graph *g, struct ggml_tensor *y, const struct head_opts *o) {
+// Not in place: a gradient needs what would be overwritten.
+static struct ggml_tensor *finish_train(struct graph *g, struct ggml_tensor *y, const struct weight *w,
+                                        const struct head_opts *o) {
     struct ggml_context *c = g->ctx;
+    if (w && w->s) y = ggml_mul(c, y, w->s);
+    if (w && w->b) y = ggml_add(c, y, w->b);
+    if (o->scale != 0 && o->scale != 1.0f) y = ggml_scale(c, y, o->scale);
+    if (o->softcap != 0) y = ggml_scale(c, ggml_tanh(c, ggml_scale(c, y, 1.0f / o->softcap)), o->softcap);
+    return y;
+}
+
+// The last steps happen in place, so that the product itself can be written straight into the output buffer.
+static struct ggml_tensor *finish_logits(struct graph *g, struct ggml_tensor *y, const struct weight *w,
+                                         const struct head_opts *o) {
+    struct ggml_context *c = g->ctx;
+    if (g->train) return finish_train(g, y, w, o);
+    if (w && w->s) y = ggml_mul_inplace(c, y, w->s);
+    if (w && w->b) y = ggml_add_inplace(c, y, w->b);
     if (o->scale != 0 && o->scale != 1.0f) y = ggml_scale_inplace(c, y, o->scale);
     if (o->softcap != 0)
         y = ggml_scale_inplace(c, ggml_tanh_inplace(c, ggml_scale_inplace(c, y, 1.0f / o->softcap)), o->softcap);
@@ -13,9 +28,7 @@ static struct ggml_tensor *finish_logits(struct graph *g, struct ggml_tensor *y,
 void blk_logits(struct graph *g, struct ggml_tensor *x, const struct head_opts *o) {
     const struct weight *w = g->w->output.w && !o->tied ? &g->w->output : NULL;
     struct ggml_tensor *y = blk_matmul(g, w ? w->w : g->w->token_embd.w, x);
-    if (w && w->s) y = ggml_mul_inplace(g->ctx, y, w->s);
-    if (w && w->b) y = ggml_add_inplace(g->ctx, y, w->b);
-    g->logits = blk_name(finish_logits(g, y, o), "result_output", -1);
+    g->logits = blk_name(finish_logits(g, y, w, o), "result_output", -1);
 }
 
 void blk_head(struct graph *g, struct ggml_tensor *x, const struct head_opts *o) {

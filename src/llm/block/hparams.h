@@ -15,6 +15,9 @@ enum attn_window { WINDOW_NONE = 0, WINDOW_STANDARD, WINDOW_CHUNKED, WINDOW_SYMM
 enum moe_gate { GATE_NONE = 0, GATE_SOFTMAX = 1, GATE_SIGMOID = 2, GATE_SOFTMAX_LATE = 3, GATE_SQRT_SOFTPLUS = 4 };
 enum act { ACT_SILU = 0, ACT_GELU, ACT_GELU_ERF, ACT_RELU, ACT_RELU2, ACT_SWIGLU_OAI, ACT_SITU, ACT_NONE };
 
+// How an indexer's heads are turned: not at all (or not in the cache), as the layer's, in pairs of one kind, the last dims.
+enum idx_rope { IDX_ROPE_NONE = 0, IDX_ROPE_LAYER, IDX_ROPE_NORMAL, IDX_ROPE_NORMAL_LAST, IDX_ROPE_NEOX };
+
 struct hparams {
 #define INT(field, symbol) int32_t field;
 #define INTS(field, symbol) int32_t field[MAX_LAYERS];
@@ -37,6 +40,7 @@ struct hparams {
     uint64_t ple_mul[PLE_MAX_NGRAM];
     int64_t ple_offset[PLE_MAX_HEADS], ple_rows[PLE_MAX_HEADS];
     int32_t rope_mode;  // enum llama_rope_type
+    int32_t idx_rope;   // how the indexer's keys in cache_x are turned (enum idx_rope)
 };
 
 // A field by number, so that tables can name fields and expressions can find symbols.

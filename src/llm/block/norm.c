@@ -29,7 +29,7 @@ struct ggml_tensor *blk_row_norm(struct graph *g, struct ggml_tensor *x, const s
 
 struct ggml_tensor *blk_flat(struct graph *g, struct ggml_tensor *t) {
     if (ggml_is_contiguous(t)) return ggml_reshape_2d(g->ctx, t, t->ne[0] * t->ne[1], t->ne[2]);
-    if (t->nb[1] == ggml_row_size(t->type, t->ne[0]))
+    if (t->nb[1] == ggml_row_size(t->type, t->ne[0]) && !g->train)
         return ggml_view_2d(g->ctx, t, t->ne[0] * t->ne[1], t->ne[2], t->nb[2], 0);
     return ggml_cont_2d(g->ctx, t, t->ne[0] * t->ne[1], t->ne[2]);
 }

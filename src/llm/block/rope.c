@@ -33,6 +33,15 @@ struct rope_opts rope_layer(struct graph *g, int il) {
     return o;
 }
 
+struct rope_opts rope_index(struct graph *g, int il) {
+    struct rope_opts o = rope_layer(g, il);
+    const int kind = g->hp->idx_rope;
+    if (kind == IDX_ROPE_NEOX) o.mode = GGML_ROPE_TYPE_NEOX;
+    if (kind == IDX_ROPE_NORMAL || kind == IDX_ROPE_NORMAL_LAST) o.mode = GGML_ROPE_TYPE_NORMAL;
+    if (kind == IDX_ROPE_NORMAL_LAST) o.offset = g->hp->idx_dim - o.n_rot;
+    return o;
+}
+
 struct ggml_tensor *blk_rope_ext(struct graph *g, struct ggml_tensor *x, const struct rope_opts *o) {
     struct ggml_tensor *pos = o->pos ? o->pos : in_pos(g);
     const int orig = g->cp->rope_orig_ctx;

@@ -232,17 +232,14 @@ struct ggml_tensor *attn_index_scores(struct graph *g, struct ggml_tensor *q, st
     return q->ne[1] == 1 ? ggml_cont(c, sum) : sum;
 }
 
-struct ggml_tensor *blk_mla_select(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
-                                   const struct mla_index_opts *o) {
+struct ggml_tensor *blk_mla_select(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, float eps) {
     struct ggml_context *c = g->ctx;
     const struct hparams *hp = g->hp;
     const int64_t t = x->ne[1], heads = hp->idx_head, d = hp->idx_dim;
-    struct rope_opts r = rope_layer(g, il);
-    r.mode = o->mode;
-    r.offset = o->rope_last ? (int) d - r.n_rot : 0;
+    const struct rope_opts r = rope_index(g, il);
     struct ggml_tensor *low = blk_norm(g, blk_linear(g, &l->attn_q_a, x), &l->attn_q_a_norm, NORM_RMS);
     struct ggml_tensor *q = ggml_reshape_3d(c, blk_linear(g, &l->idx_q_b, low), d, heads, t);
-    struct ggml_tensor *k = blk_norm_eps(g, blk_linear(g, &l->idx_k, x), &l->idx_k_norm, NORM_LN, o->eps);
+    struct ggml_tensor *k = blk_norm_eps(g, blk_linear(g, &l->idx_k, x), &l->idx_k_norm, NORM_LN, eps);
     q = blk_rope_ext(g, q, &r);
     k = blk_rope_ext(g, ggml_reshape_3d(c, k, d, 1, t), &r);
     struct ggml_tensor *w = ggml_scale(c, blk_linear(g, &l->idx_proj, x), 1.0f / sqrtf((float) (d * heads)));

@@ -58,15 +58,16 @@ enum err cells_init(struct cells *c, int n_seq, int n_block, int n_logical, bool
     c->pos_min = malloc(ns * 4);
     c->pos_max = malloc(ns * 4);
     c->idx_max = malloc(ns * 4);
+    c->count = malloc(ns * 4);
     c->irregular = malloc(ns * sizeof(bool));
     c->ref = malloc(nb * 4 + 4);
     c->free = malloc(nb * 4 + 4);
     c->pos = malloc(nc * 4 + 4);
     c->shift = malloc(nc * 4 + 4);
-    c->state_bytes = cells_table_bytes(n_seq, n_logical) + ns * (16 + sizeof(bool)) + nb * 8 + nc * 4;
+    c->state_bytes = cells_table_bytes(n_seq, n_logical) + ns * (20 + sizeof(bool)) + nb * 8 + nc * 4;
     c->snapshot = malloc(c->state_bytes + 4);
-    if (!c->table || !c->base || !c->pos_min || !c->pos_max || !c->idx_max || !c->irregular || !c->ref || !c->free ||
-        !c->pos || !c->shift || !c->snapshot) {
+    if (!c->table || !c->base || !c->pos_min || !c->pos_max || !c->idx_max || !c->count || !c->irregular || !c->ref ||
+        !c->free || !c->pos || !c->shift || !c->snapshot) {
         cells_free(c);
         return err_set(ERR_NOMEM, "no memory for the tables of %d cache blocks and %d sequences", n_block, n_seq);
     }
@@ -80,6 +81,7 @@ void cells_free(struct cells *c) {
     free(c->pos_min);
     free(c->pos_max);
     free(c->idx_max);
+    free(c->count);
     free(c->irregular);
     free(c->ref);
     free(c->free);
@@ -94,6 +96,7 @@ static void seq_reset(struct cells *c, int32_t seq) {
     for (int32_t i = 0; i < c->n_logical; i++) t[i] = (struct cell_entry){-1, 0, 0};
     c->base[seq] = 0;
     c->pos_min[seq] = c->pos_max[seq] = c->idx_max[seq] = -1;
+    c->count[seq] = 0;
     c->irregular[seq] = false;
 }
 
@@ -117,6 +120,7 @@ static void each_part(struct cells *c, void (*fn)(char **, void *, size_t), char
     fn(&at, c->pos_min, ns * 4);
     fn(&at, c->pos_max, ns * 4);
     fn(&at, c->idx_max, ns * 4);
+    fn(&at, c->count, ns * 4);
     fn(&at, c->irregular, ns * sizeof(bool));
     fn(&at, c->ref, nb * 4);
     fn(&at, &c->n_free, 4);
@@ -200,10 +204,10 @@ static bool reach(struct cells *c, int32_t seq, int32_t lb) {
     if (entry(c, seq, lb)) return true;
     int32_t first, last;
     if (!span(c, seq, &first, &last)) {
-        c->base[seq] = lb < c->n_logical ? 0 : lb;
+        c->base[seq] = lb < c->n_logical ? 0 : lb / CELL_STRIPE * CELL_STRIPE;
         return true;
     }
-    const int32_t lo = lb < first ? lb : first, hi = lb > last ? lb : last;
+    const int32_t lo = (lb < first ? lb : first) / CELL_STRIPE * CELL_STRIPE, hi = lb > last ? lb : last;
     if (hi - lo >= c->n_logical) return false;
     struct cell_entry *t = row(c, seq);
     const int32_t by = lo - c->base[seq];  // entries move down by this many places
@@ -238,18 +242,13 @@ int32_t cells_next(const struct cells *c, int32_t seq, int32_t from, int32_t *ce
     return -1;
 }
 
-int32_t cells_count(const struct cells *c, int32_t seq) {
-    const struct cell_entry *t = row(c, seq);
-    int32_t n = 0;
-    for (int32_t i = 0; i < c->n_logical; i++)
-        if (t[i].block >= 0) n += __builtin_popcountll(bits_get(&t[i]));
-    return n;
-}
+int32_t cells_count(const struct cells *c, int32_t seq) { return c->count[seq]; }
 
 // After removals: forget empty blocks, find the ends again.
 static void refresh(struct cells *c, int32_t seq) {
     struct cell_entry *t = row(c, seq);
     c->pos_min[seq] = c->pos_max[seq] = c->idx_max[seq] = -1;
+    c->count[seq] = 0;
     for (int32_t i = 0; i < c->n_logical; i++) {
         if (t[i].block < 0) continue;
         const uint64_t bits = bits_get(&t[i]);
@@ -259,6 +258,7 @@ static void refresh(struct cells *c, int32_t seq) {
         }
         const int32_t lb = (c->base[seq] + i) * CELL_BLOCK;
         c->idx_max[seq] = lb + 63 - __builtin_clzll(bits);
+        c->count[seq] += __builtin_popcountll(bits);
         if (!c->irregular[seq]) {
             if (c->pos_min[seq] < 0) c->pos_min[seq] = lb + __builtin_ctzll(bits);
             c->pos_max[seq] = c->idx_max[seq];
@@ -303,7 +303,7 @@ bool cells_place(struct cells *c, const int32_t *seq, int n_seq, int32_t pos, in
                  struct cell_copies *copies) {
     const int32_t idx = next_index(c, seq[0], pos), lb = floor_block(idx);
     for (int k = 0; k < n_seq; k++)
-        if (!reach(c, seq[k], lb)) return false;
+        if ((c->n_max && c->count[seq[k]] >= c->n_max) || !reach(c, seq[k], lb)) return false;
     struct cell_entry *e = entry(c, seq[0], lb);
     const int32_t old = e->block;
     if (old < 0 || c->ref[old] > n_seq) {
@@ -329,6 +329,7 @@ bool cells_place(struct cells *c, const int32_t *seq, int n_seq, int32_t pos, in
         const int32_t s = seq[k];
         e = entry(c, s, lb);
         bits_set(e, bits_get(e) | (uint64_t) 1 << (idx % CELL_BLOCK));
+        c->count[s]++;
         if (idx != pos) c->irregular[s] = true;
         if (c->pos_min[s] < 0 || pos < c->pos_min[s]) c->pos_min[s] = pos;
         if (pos > c->pos_max[s]) c->pos_max[s] = pos;

@@ -16,6 +16,9 @@
 #include "base/err.h"
 
 #define CELL_BLOCK GGML_ATTN_BLOCK
+// A table begins at a multiple of so many blocks: attention merges blocks in groups, and the groups must not depend on how
+// far the table has slid.
+#define CELL_STRIPE GGML_ATTN_STRIPE
 
 struct cell_entry {
     int32_t block;    // physical block, -1: none
@@ -34,11 +37,13 @@ struct cell_copies {
 
 struct cells {
     int32_t n_seq, n_block, n_logical;
+    int32_t n_max;             // positions that a sequence may hold, 0: as many as its table has room for
     struct cell_entry *table;  // [n_seq][n_logical]
     bool owns_table;
     int32_t *base;               // [n_seq] logical block of table entry 0
     int32_t *pos_min, *pos_max;  // [n_seq] -1: empty
     int32_t *idx_max;            // [n_seq]
+    int32_t *count;              // [n_seq] positions that exist
     bool *irregular;             // [n_seq]
     int32_t *ref;                // [n_block] sequences whose table names the block
     int32_t *free, n_free;       // stack of free blocks
@@ -63,7 +68,8 @@ void cells_save(struct cells *c);
 void cells_restore(struct cells *c);
 
 // Place one token of the given sequences (all get the same cell). cell: where; index: its index. A block that must be copied
-// first is appended to copies. Returns false, with nothing changed, if no block is free or the sequence's span is too long.
+// first is appended to copies. Returns false, with nothing changed, if no block is free, a sequence is full (n_max) or its span is
+// too long.
 // The sequences must agree (cells_same_block).
 bool cells_place(struct cells *c, const int32_t *seq, int n_seq, int32_t pos, int32_t *cell, int32_t *index,
                  struct cell_copies *copies);

@@ -45,8 +45,10 @@ enum err kv_new(struct kv **out, const struct memory_params *p, bool small) {
     // One block more per sequence than n_ctx holds: a sequence that begins in the middle of a block, or leaves one half
     // filled, must not lose room to it.
     const int32_t n_block = small ? small_blocks(p) : blocks_of(p->n_ctx) + p->n_seq;
-    // The table bounds a sequence's span: none takes the room of others, where each has a share of its own.
-    const int32_t n_logical = small ? blocks_of(p->n_swa) + blocks_of(p->n_ubatch) + 3 : blocks_of(p->n_ctx_seq) + 1;
+    // The table bounds a sequence's span: none takes the room of others, where each has a share of its own. It begins at a multiple
+    // of CELL_STRIPE.
+    const int32_t n_logical =
+        (small ? blocks_of(p->n_swa) + blocks_of(p->n_ubatch) + 3 : blocks_of(p->n_ctx_seq) + 1) + CELL_STRIPE - 1;
     kv->n_cell = n_block * CELL_BLOCK;
     kv->k = calloc((size_t) p->n_cache + 1, sizeof *kv->k);
     kv->v = calloc((size_t) p->n_cache + 1, sizeof *kv->v);
@@ -59,7 +61,9 @@ enum err kv_new(struct kv **out, const struct memory_params *p, bool small) {
     ggml_set_name(kv->table, small ? "cache_table_swa" : "cache_table");
     ggml_set_input(kv->table);
     TRY(home_alloc(&kv->home, "the cache of keys and values", p->no_alloc));
-    return cells_init(&kv->cells, p->n_seq, n_block, n_logical, p->track_shift, p->no_alloc ? NULL : kv->table->data);
+    TRY(cells_init(&kv->cells, p->n_seq, n_block, n_logical, p->track_shift, p->no_alloc ? NULL : kv->table->data));
+    if (!small) kv->cells.n_max = p->n_ctx_seq;
+    return ERR_OK;
 }
 
 void kv_free(struct kv *kv) {

@@ -262,6 +262,7 @@ static void apply_entry(struct cells *c, int32_t s, int32_t lb, int32_t block, u
     struct cell_entry *e = c->table + (size_t) s * (size_t) c->n_logical + (lb - c->base[s]);
     *e = (struct cell_entry){block, (uint32_t) bits, (uint32_t) (bits >> 32)};
     c->ref[block]++;
+    c->count[s] += __builtin_popcountll(bits);
     for (uint64_t b = bits; b; b &= b - 1) {
         const int32_t k = __builtin_ctzll(b), pos = c->pos[block * CELL_BLOCK + k];
         if (c->pos_min[s] < 0 || pos < c->pos_min[s]) c->pos_min[s] = pos;
@@ -297,7 +298,7 @@ static enum err read_table(const struct reading *r, struct kv *kv, struct state_
     if (s >= c->n_seq)
         return err_set(ERR_INVALID, "the state has a sequence %d; this context has ids 0 to %d", s, c->n_seq - 1);
     if (!r->apply && seen[s]++) return damaged();
-    int32_t first = 0, last = -1, last_pos = -1;
+    int32_t first = 0, last = -1, last_pos = -1, held = 0;
     for (int32_t i = 0; i < n; i++) {
         const int32_t lb = state_take_i32(in), block = state_take_i32(in);
         const void *p = state_take(in, 8);
@@ -305,9 +306,9 @@ static enum err read_table(const struct reading *r, struct kv *kv, struct state_
         uint64_t bits;
         memcpy(&bits, p, 8);
         if (i == 0) {
-            first = lb;
+            first = lb / CELL_STRIPE * CELL_STRIPE;
             if (r->apply) {
-                c->base[s] = lb;
+                c->base[s] = first;
                 c->irregular[s] = irregular != 0;
             }
         }
@@ -316,6 +317,11 @@ static enum err read_table(const struct reading *r, struct kv *kv, struct state_
             return err_set(ERR_INVALID, "the state's sequence %d spans %d blocks of cells; this context has room for %d", s,
                            lb - first + 1, c->n_logical);
         if (!r->apply && !check_entry(r, in, lb, block, bits, irregular != 0, &last_pos)) return damaged();
+        held += __builtin_popcountll(bits);
+        if (c->n_max && held > c->n_max)
+            return err_set(ERR_INVALID,
+                           "the state's sequence %d holds more than the %d positions of this context's sequences", s,
+                           c->n_max);
         if (r->apply) apply_entry(c, s, lb, blocks[block], bits);
     }
     if (kv == r->m->full)

@@ -45,7 +45,7 @@ static size_t kv_tables(const struct kv *kv) {
     if (!kv) return 0;
     const struct cells *c = &kv->cells;
     const size_t ns = (size_t) c->n_seq, nb = (size_t) c->n_block;
-    return home_headers(&kv->home) + 3 * (size_t) kv->n_cache * sizeof(void *) + ns * (16 + sizeof(bool)) + nb * 8 +
+    return home_headers(&kv->home) + 3 * (size_t) kv->n_cache * sizeof(void *) + ns * (20 + sizeof(bool)) + nb * 8 +
            2 * nb * CELL_BLOCK * 4 + c->state_bytes;
 }
 

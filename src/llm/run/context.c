@@ -165,8 +165,6 @@ static enum err set_params(struct llama_context *ctx) {
     cp->n_ubatch = (int32_t) n_ubatch;
     cp->n_rs_seq = m->arch->flags & ARCH_NO_SNAPSHOTS ? 0 : (int32_t) p->n_rs_seq;
     cp->n_outputs_max = p->n_outputs_max && p->n_outputs_max < n_batch ? (int32_t) p->n_outputs_max : (int32_t) n_batch;
-    cp->scores_most = (int64_t) 384 << 20;
-    cp->flash = p->flash_attn_type != LLAMA_FLASH_ATTN_TYPE_DISABLED;
     cp->embeddings = p->embeddings;
     cp->offload_kqv = p->offload_kqv;
     cp->op_offload = p->op_offload;
@@ -296,6 +294,7 @@ struct llama_context *llama_init_from_model(struct llama_model *model, struct ll
 
 void llama_free(struct llama_context *ctx) {
     if (!ctx) return;
+    training_free(ctx);
     samplers_free(ctx);
     adapter_state_free(&ctx->adapters);
     graph_free(ctx);

@@ -107,6 +107,7 @@ struct llama_context {
         int64_t t_compute_start_us;
     } perf;
     struct context_samplers *samplers;
+    struct training *training;         // after llama_opt_init
     size_t work_bytes;                 // of the neediest reserved graph
     size_t planned[RUN_MAX_BACKENDS];  // no_alloc: bytes that the compute buffers would have
 };
@@ -125,11 +126,16 @@ MUST_USE enum err outputs_begin(struct llama_context *ctx, int n_tokens, int n_r
 MUST_USE enum err graph_init(struct llama_context *ctx);
 void graph_free(struct llama_context *ctx);
 MUST_USE enum err graph_reserve(struct llama_context *ctx);
+// An empty graph of this shape in a context of headers; what it is built for (gf, mem, train) is the caller's to say.
+void graph_open(const struct llama_context *ctx, struct graph *g, struct ggml_context *in, const struct ubatch_shape *n);
+// Gives the inputs of an allocated graph their content.
+MUST_USE enum err graph_fill_inputs(struct llama_context *ctx, const struct graph *g, const struct ubatch *ub);
 // The graph of the largest prompt, built as graph_reserve does and left in ctx->g.
 MUST_USE enum err graph_build_prompt(struct llama_context *ctx);
 enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub);
 MUST_USE enum err graph_shift(struct llama_context *ctx);
-// decode.c
+// train.c
+void training_free(struct llama_context *ctx);
 // samplers.c
 void samplers_free(struct llama_context *ctx);
 void samplers_begin(struct llama_context *ctx);

@@ -65,23 +65,27 @@ static void move_results(struct llama_context *ctx, int first, int end, float *t
 
 // ---- building -------------------------------------------------------------------------------------------------------------
 
-static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
-    struct graph *g = &ctx->g;
-    ctx->g_ready = false;
-    ctx->n_placed = ctx->n_placed_logits = 0;
-    ggml_reset(ctx->gctx);
+void graph_open(const struct llama_context *ctx, struct graph *g, struct ggml_context *in, const struct ubatch_shape *n) {
     memset(g, 0, sizeof *g);
-    g->ctx = ctx->gctx;
+    g->ctx = in;
     g->hp = &ctx->model->hp;
     g->w = &ctx->model->w;
     g->layers = ctx->model->layers;
     g->enc_layers = ctx->model->enc_layers;
     g->cp = &ctx->cp;
-    g->mem = n->encode ? NULL : ctx->mem;
     g->loras = ctx->adapters.loras.n ? &ctx->adapters.loras : NULL;
     g->cvec = ctx->adapters.cvec_active ? ctx->adapters.cvec : NULL;
-    g->cross = &ctx->cross;
+    g->cross = (struct cross *) &ctx->cross;
     g->n = *n;
+}
+
+static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
+    struct graph *g = &ctx->g;
+    ctx->g_ready = false;
+    ctx->n_placed = ctx->n_placed_logits = 0;
+    ggml_reset(ctx->gctx);
+    graph_open(ctx, g, ctx->gctx, n);
+    g->mem = n->encode ? NULL : ctx->mem;
     g->gf = ggml_new_graph_custom(ctx->gctx, ctx->max_nodes, false);
     if (!g->gf) return err_set(ERR_NOMEM, "no room for a graph of %zu nodes", ctx->max_nodes);
     arch_build(ctx->model->arch, g);
@@ -101,8 +105,7 @@ static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
 
 static bool same_shape(const struct ubatch_shape *a, const struct ubatch_shape *b) { return !memcmp(a, b, sizeof *a); }
 
-static enum err fill_inputs(struct llama_context *ctx, const struct ubatch *ub) {
-    struct graph *g = &ctx->g;
+enum err graph_fill_inputs(struct llama_context *ctx, const struct graph *g, const struct ubatch *ub) {
     for (int i = 0; i < g->n_inputs; i++) {
         const struct graph_input *in = &g->inputs[i];
         if (!in->t->buffer) continue;  // nobody reads it in this graph
@@ -141,7 +144,7 @@ enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub) {
         if (!ggml_backend_sched_alloc_graph(ctx->sched, g->gf)) return GGML_STATUS_ALLOC_FAILED;
         ctx->g_ready = true;
     }
-    if (fill_inputs(ctx, ub) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
+    if (graph_fill_inputs(ctx, g, ub) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
     samplers_set_inputs(ctx);
     move_results(ctx, 0, ctx->n_placed_logits, ctx->out.logits + (size_t) ctx->out.n * (size_t) g->hp->n_vocab);
     move_results(ctx, ctx->n_placed_logits, ctx->n_placed,
@@ -236,27 +239,35 @@ struct shift_job {
     int n;
 };
 
-static void shift_layers(struct graph *g, const struct shift_job *job, struct ggml_tensor *idx, struct ggml_tensor *idx64,
-                         struct ggml_tensor *delta) {
+// Which rows, as get_rows and set_rows want them, and by how many positions they move.
+struct shift_inputs {
+    struct ggml_tensor *idx, *idx64, *delta;
+};
+
+// Moving by a difference of positions is one more rotation; its magnitude must be one.
+static void shift_rows(struct graph *g, struct ggml_tensor *t, struct rope_opts o, int64_t d, int64_t n_head,
+                       const struct shift_inputs *in) {
+    o.pos = in->delta;
+    o.mag = o.ext != 0 ? 1.0f / (1.0f + 0.1f * logf(1.0f / o.freq_scale)) : 1.0f;
+    struct ggml_tensor *x = ggml_reshape_3d(g->ctx, ggml_get_rows(g->ctx, t, in->idx), d, n_head, SHIFT_ROWS);
+    x = ggml_reshape_2d(g->ctx, blk_rope_ext(g, x, &o), d * n_head, SHIFT_ROWS);
+    ggml_build_forward_expand(g->gf, ggml_set_rows(g->ctx, t, x, in->idx64));
+}
+
+static void shift_layers(struct graph *g, const struct shift_job *job, const struct shift_inputs *rows) {
     const struct hparams *hp = g->hp;
     for (int c = 0; c < hp->n_cache; c++) {
         struct ggml_tensor *k = job->kv->k[c];
         const int il = hp->cache_layer[c];
         if (!k || hp->n_rot[il] == 0 || !hp->rope_layers[il]) continue;
+        if (job->kv->x[c] && hp->idx_rope)
+            shift_rows(g, job->kv->x[c], rope_index(g, il), hp->idx_dim, hp->cache_x[c] / hp->idx_dim, rows);
         const int64_t d = hp->n_embd_head_k[il], n_kv = d ? hp->cache_k[c] / d : 0;
         if (n_kv * d != hp->cache_k[c]) continue;
         struct rope_opts o = rope_layer(g, il);
-        o.pos = delta;
         if (hp->n_lora_kv > 0 && hp->cache_v[c] == 0)
             o.offset = (int) d - o.n_rot;  // latent keys: the rotary part comes last
-        // Moving by a difference of positions is one more rotation; its magnitude must be one.
-        if (o.ext != 0)
-            o.mag = 1.0f / (1.0f + 0.1f * logf(1.0f / o.freq_scale));
-        else
-            o.mag = 1.0f;
-        struct ggml_tensor *x = ggml_reshape_3d(g->ctx, ggml_get_rows(g->ctx, k, idx), d, n_kv, SHIFT_ROWS);
-        x = ggml_reshape_2d(g->ctx, blk_rope_ext(g, x, &o), d * n_kv, SHIFT_ROWS);
-        ggml_build_forward_expand(g->gf, ggml_set_rows(g->ctx, k, x, idx64));
+        shift_rows(g, k, o, d, n_kv, rows);
     }
 }
 
@@ -281,7 +292,7 @@ static enum err run_shift(struct llama_context *ctx, const struct shift_job *job
     ggml_set_input(idx);
     ggml_set_input(idx64);
     ggml_set_input(delta);
-    shift_layers(g, job, idx, idx64, delta);
+    shift_layers(g, job, &(struct shift_inputs){idx, idx64, delta});
     if (ggml_graph_n_nodes(g->gf) == 0) return ERR_OK;
     ggml_backend_sched_reset(ctx->sched);
     if (!ggml_backend_sched_alloc_graph(ctx->sched, g->gf))

@@ -8,15 +8,15 @@
 #include "ops/flash_attn_int.h"
 
 enum {
-    STRIPE = 4,             // blocks merged among themselves before they are merged with what came before
-    RUN_ROWS = 192,         // rows that share an unpacked block, as a goal
-    GROUP_MAX = 128,        // heads of a unit
-    ITEMS_PER_THREAD = 4,   // fewer work items than this per thread: split along positions too
-    PART_BYTES = 1 << 20,   // per thread, for the parts of stripes
-    BLOCK_PARTS = 8,        // blocks that are taken singly, at most
-    BLOCK_BYTES = 1 << 18,  // for their parts
-    SIDE_BYTES = 5 << 18,   // for the rows of units that go side by side
-    SIDE_ROWS = 48,         // fewer rows per unit are not worth it
+    STRIPE = GGML_ATTN_STRIPE,  // blocks merged among themselves before they are merged with what came before
+    RUN_ROWS = 192,             // rows that share an unpacked block, as a goal
+    GROUP_MAX = 128,            // heads of a unit
+    ITEMS_PER_THREAD = 4,       // fewer work items than this per thread: split along positions too
+    PART_BYTES = 1 << 20,       // per thread, for the parts of stripes
+    BLOCK_PARTS = 8,            // blocks that are taken singly, at most
+    BLOCK_BYTES = 1 << 18,      // for their parts
+    SIDE_BYTES = 5 << 18,       // for the rows of units that go side by side
+    SIDE_ROWS = 48,             // fewer rows per unit are not worth it
 };
 
 static int64_t gcd(int64_t a, int64_t b) {

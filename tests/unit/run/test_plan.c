@@ -42,7 +42,8 @@ static void check(const char *name, enum ggml_type type, int n_gpu_layers, int n
     // nothing grows when the context is used
     int32_t tokens[300];
     for (int i = 0; i < 300; i++) tokens[i] = i % MAKER_N_VOCAB;
-    assert_int_equal(llama_decode(c, llama_batch_get_one(tokens, n_ctx < 300 ? n_ctx - 1 : 300)), 0);
+    assert_int_equal(
+        llama_decode(c, llama_batch_get_one(tokens, llama_n_ctx_seq(c) < 300 ? (int) llama_n_ctx_seq(c) - 1 : 300)), 0);
     assert_int_equal(llama_decode(c, llama_batch_get_one(tokens, 1)), 0);
     assert_int_equal(llama_context_bytes(c, real, 8), n);
     for (int i = 0; i < n; i++) assert_int_equal(plan[i].compute, real[i].compute);
