@@ -89,8 +89,8 @@ struct llama_model_params {
     const struct llama_model_kv_override *kv_overrides;  // NULL: none
     bool vocab_only;                                     // keys and vocabulary, no weights
     bool check_tensors;                                  // look at every value
-    bool use_extra_bufts;                                // no effect
-    bool no_host;                                        // no effect
+    bool use_extra_bufts;                                // weights may go to a device's extra kinds of buffer; none has any
+    bool no_host;                                        // devices' host buffers are not used in any case
     bool no_alloc;                                       // shapes and places, no data: for plans
     bool load_mtp;                                       // no effect: draft heads are not run
 };
@@ -109,7 +109,7 @@ struct llama_context_params {
     uint32_t n_seq_max;              // sequences
     uint32_t n_rs_seq;               // snapshots of recurrent state per sequence
     uint32_t n_outputs_max;          // most outputs of a batch; 0: n_batch
-    uint32_t n_outputs_max_per_seq;  // no effect
+    uint32_t n_outputs_max_per_seq;  // most outputs of a sequence in a batch; 0: no limit of its own
     int32_t n_threads;               // for single tokens; -1: this machine's default
     int32_t n_threads_batch;         // for batches; -1: as n_threads
     enum llama_context_type ctx_type;
@@ -133,7 +133,7 @@ struct llama_context_params {
     void *abort_callback_data;
     bool embeddings;                            // give embeddings besides logits
     bool offload_kqv;                           // cache on the layers' devices
-    bool no_perf;                               // no effect: counting costs nothing
+    bool no_perf;                               // times stay 0; tokens and runs are counted in any case
     bool op_offload;                            // devices may take over big products of the CPU's
     bool swa_full;                              // windowed layers keep all positions
     bool kv_unified;                            // one pool of cells for all sequences

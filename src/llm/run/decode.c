@@ -187,7 +187,7 @@ static int run_ubatch(struct llama_context *ctx, const struct batch_view *b, str
 }
 
 static void count_perf(struct llama_context *ctx, int n_tokens, int64_t t0) {
-    const int64_t t = ggml_time_us() - t0;
+    const int64_t t = ctx->cp.no_perf ? 0 : ggml_time_us() - t0;
     if (n_tokens == 1) {
         ctx->perf.t_eval_us += t;
         ctx->perf.n_eval++;

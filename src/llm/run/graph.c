@@ -5,11 +5,8 @@
 
 #include "run/context.h"
 
-enum { NODES_NO_FLASH = 24 };  // attention in two halves of the heads takes as many nodes more a layer
-
 enum err graph_init(struct llama_context *ctx) {
     ctx->max_nodes = (size_t) arch_max_nodes(ctx->model->arch, &ctx->model->hp);
-    if (!ctx->cp.flash) ctx->max_nodes += (size_t) (NODES_NO_FLASH * (ctx->model->hp.n_layer + ctx->model->hp.n_dec_layer));
     const size_t bytes = ctx->max_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(ctx->max_nodes, false);
     ctx->gctx = ggml_init((struct ggml_init_params){.mem_size = bytes, .no_alloc = true});
     if (!ctx->gctx) return err_set(ERR_NOMEM, "no memory for graphs of %zu nodes (%zu bytes)", ctx->max_nodes, bytes);

@@ -1,8 +1,10 @@
 // Adds a constant to the logits of chosen tokens; -INFINITY bans them.
 #include "sample/sample.h"
+#include "ggml-backend.h"
 
 struct logit_bias {
-    int32_t n;
+    int32_t n, n_vocab;
+    struct ggml_tensor *bias;  // [n_vocab] of the present graph, NULL: none
     llama_logit_bias list[];
 };
 
@@ -53,6 +55,29 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
     c->sorted = false;
 }
 
+// The biases of the whole vocabulary are an input of the graph.
+static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf,
+                        struct llama_sampler_data *d) {
+    (void) gf;
+    struct logit_bias *s = smpl->ctx;
+    s->bias = NULL;
+    if (s->n == 0) return;
+    s->bias = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 1, d->candidates ? s->n_vocab : ggml_nelements(d->logits));
+    ggml_set_input(s->bias);
+    struct ggml_tensor *b = d->candidates ? ggml_get_rows(ctx, s->bias, d->candidates) : s->bias;
+    d->logits = ggml_add(ctx, d->logits, ggml_reshape_1d(ctx, b, ggml_nelements(d->logits)));
+    d->probs = NULL;
+}
+
+static void graph_set_input(struct llama_sampler *smpl) {
+    const struct logit_bias *s = smpl->ctx;
+    if (!s->bias || !s->bias->buffer) return;
+    ggml_backend_tensor_memset(s->bias, 0, 0, ggml_nbytes(s->bias));
+    for (int32_t i = 0; i < s->n; i++)
+        if (s->list[i].token >= 0 && s->list[i].token < ggml_nelements(s->bias))
+            ggml_backend_tensor_set(s->bias, &s->list[i].bias, (size_t) s->list[i].token * sizeof(float), sizeof(float));
+}
+
 static struct llama_sampler *clone(const struct llama_sampler *smpl) {
     return sampler_new(&sampler_kind_logit_bias, smpl->ctx, size_of(((const struct logit_bias *) smpl->ctx)->n));
 }
@@ -64,7 +89,6 @@ static void copy_state(const struct llama_sampler *src, struct llama_sampler *ds
 
 struct llama_sampler *llama_sampler_init_logit_bias(int32_t n_vocab, int32_t n_logit_bias,
                                                     const llama_logit_bias *logit_bias) {
-    (void) n_vocab;
     if (n_logit_bias < 0 || (n_logit_bias > 0 && !logit_bias)) {
         err_set(ERR_INVALID, "sampler: %d logit biases at %p", (int) n_logit_bias, (const void *) logit_bias);
         return NULL;
@@ -72,6 +96,7 @@ struct llama_sampler *llama_sampler_init_logit_bias(int32_t n_vocab, int32_t n_l
     struct llama_sampler *smpl = sampler_new(&sampler_kind_logit_bias, NULL, size_of(n_logit_bias));
     if (!smpl) return NULL;
     struct logit_bias *s = smpl->ctx;
+    s->n_vocab = n_vocab;
     if (n_logit_bias) memcpy(s->list, logit_bias, (size_t) n_logit_bias * sizeof *logit_bias);
     qsort(s->list, (size_t) n_logit_bias, sizeof *s->list, by_token);
     for (int32_t i = 0; i < n_logit_bias; i++) {  // several for one token add up
@@ -85,5 +110,12 @@ struct llama_sampler *llama_sampler_init_logit_bias(int32_t n_vocab, int32_t n_l
 }
 
 const struct sampler_kind sampler_kind_logit_bias = {
-    .iface = {.name = name, .apply = apply, .clone = clone, .free = sampler_plain_free, .copy_state = copy_state},
+    .iface = {.name = name,
+              .apply = apply,
+              .clone = clone,
+              .free = sampler_plain_free,
+              .copy_state = copy_state,
+              .backend_init = sampler_graph_ready,
+              .backend_apply = graph_apply,
+              .backend_set_input = graph_set_input},
 };

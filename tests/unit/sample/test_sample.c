@@ -730,6 +730,21 @@ static void test_in_graph(void **state) {
     assert_true(fabs(count[3] / (double) DRAWS - 0.3 / 0.85) < 0.05);
     llama_sampler_free(draw[0]);
     llama_sampler_free(draw[1]);
+    // a ban moves the choice on; a bias in favour brings another to the top
+    const llama_logit_bias bias[3] = {{1, -INFINITY}, {6, 2.25f}, {99, 5}};
+    struct llama_sampler *banned[2] = {llama_sampler_init_logit_bias(8, 1, bias), llama_sampler_init_greedy()};
+    assert_int_equal(in_graph(banned, 2, logits, 8, &l), 3);
+    assert_true(l.d[1].logit == -INFINITY && l.d[2].logit == 3);
+    llama_sampler_free(banned[0]);
+    banned[0] = llama_sampler_init_logit_bias(8, 3, bias);
+    assert_int_equal(in_graph(banned, 2, logits, 8, &l), 3);
+    assert_true(l.d[6].logit == 6.25f);
+    llama_sampler_free(banned[0]);
+    struct llama_sampler *late[3] = {llama_sampler_init_top_k(3), llama_sampler_init_logit_bias(8, 1, bias), banned[1]};
+    assert_int_equal(in_graph(late, 3, logits, 8, &l), 3);  // behind a filter, by the ids that are left
+    llama_sampler_free(late[0]);
+    llama_sampler_free(late[1]);
+    llama_sampler_free(banned[1]);
     // temperature 0: one candidate is left
     struct llama_sampler *cold[2] = {llama_sampler_init_temp(0), llama_sampler_init_dist(1)};
     assert_int_equal(in_graph(cold, 2, logits, 8, &l), 1);
