@@ -1,5 +1,6 @@
 // lamina: finds the subcommand, from argv[1] or from the name under which the program was called.
 #include "cli/console.h"
+#include "cli/session.h"
 #include "tools/tool.h"
 
 #include <stdio.h>
@@ -41,8 +42,11 @@ static int start(const struct tool *tool, int argc, char **argv, int first) {
     struct params p = params_default();
     const int status = options_parse(&p, tool, argc, argv, first);
     if (status) return finish(status == 1 ? 0 : status);
-    console_init(&p);
-    const int result = tool->run(&p);
+    int result = console_init(&p);
+    if (!result && p.list_devices)
+        session_list_devices();
+    else if (!result)
+        result = tool->run(&p);
     console_done();
     return finish(result);
 }

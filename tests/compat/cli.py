@@ -110,6 +110,56 @@ def wrong_calls_exit_2():
 
 
 @test
+def options_of_the_field():
+    run = lambda *a, text="Once": lamina("run", "-m", MODEL, "-p", text, "-n", "12", "-q", *a)
+    greedy = run("--temp", "0")
+    assert greedy[0] == 0 and run("--samplers", "top-k;temperature", "--top-k", "1") == greedy
+    assert run("--sampling-seq", "kt", "--top-k", "1") == greedy == run("--sampler-seq", "edskt", "--top-k", "1", "--no-warmup", "--jinja")
+    assert run("--temp", "0", "--cpu-mask", "3", "--cpu-strict", "1", "--poll", "0", "--prio", "0", "-t", "1", "-tb", "2") == greedy
+    assert run("--temp", "0", "-Cr", "0-1", "--rope-scaling", "none", "--direct-io") == greedy
+    stopped = lamina("run", "-m", MODEL, "-p", "The capital of France is", "-n", "16", "--temp", "0", "-q", "-r", "x", "-r", "is.")
+    assert stopped[1] == b"The capital of France is Paris.\n", stopped
+    biased = run("--temp", "0", "-l", "198+100", "-l", "28-100")
+    assert biased[1] == b"Once" + b"\n" * 13, biased
+    fails(2, "no sampler has the letter 'z'", "run", "-m", MODEL, "-p", "x", "--sampling-seq", "kz")
+    fails(2, "no sampler 'topk'", "run", "-m", MODEL, "-p", "x", "--samplers", "topk")
+    fails(2, "did you mean --samplers", "run", "-m", MODEL, "--samplerz", "k")
+    fails(2, "nothing is fetched", "run", "-hf", "a/b", "-p", "x")
+    fails(2, "templates are not executed", "chat", "--chat-template-file", "x")
+    fails(2, "hexadecimal", "run", "-m", MODEL, "-p", "x", "-C", "xyz")
+    fails(2, "LO-HI", "run", "-m", MODEL, "-p", "x", "-Cr", "3")
+    fails(2, "none, linear or yarn", "run", "-m", MODEL, "-p", "x", "--rope-scaling", "much")
+    fails(2, "numbers separated by commas", "run", "-m", MODEL, "-p", "x", "-ts", "a")
+    fails(1, "the text is empty", "embed", "-m", MODEL, "-p", "")
+    fails(1, "no control vector", "run", "-m", MODEL, "-p", "x", "--control-vector", MODEL)
+    log = os.path.join(TMP, "log.txt")
+    assert run("--log-file", log, "--temp", "0") == greedy and os.path.getsize(log) > 0
+    fails(1, "cannot write /nonexistent/x", "run", "-m", MODEL, "-p", "x", "--log-file", "/nonexistent/x")
+    assert lamina("run", "--list-devices")[1].startswith(b"CPU: ")
+    assert re.match(rb"lamina \d", lamina("bench", "--version")[1])
+
+
+@test
+def contexts_shift():
+    args = ("run", "-m", MODEL, "-p", "Count: 1 2 3 4 5 6 7 8", "-c", "256", "--temp", "0", "--ignore-eos")
+    full = lamina(*args, "-n", "400")
+    assert full[0] == 0 and "the context of 256 tokens is full" in full[2], full[2]
+    for keep in ("0", "4", "-1"):
+        code, out, err = lamina(*args, "-n", "400", "--ctx-shift", "--keep", keep)
+        assert code == 0 and "generated 400 tokens" in err, err
+
+
+@test
+def one_turn_and_no_conversation():
+    code, out, _ = lamina("chat", "-m", MODEL, "-p", "Say hi", "-st", "-n", "8", "--temp", "0", "-q", stdin=b"more\nlines\n")
+    assert code == 0 and out.count(b"\n") == 1, out
+    framed = lamina("chat", "-m", MODEL, "-p", "y", "-st", "-n", "8", "--temp", "0", "-q", "--in-prefix", "Sa", "--in-suffix", " hi")
+    assert framed[1] == out, framed
+    a = lamina("chat", "-m", MODEL, "-p", "Once", "-no-cnv", "-n", "8", "--temp", "0", "-q")
+    assert a == lamina("run", "-m", MODEL, "-p", "Once", "-n", "8", "--temp", "0", "-q"), a
+
+
+@test
 def seeds_overrides_and_places_are_checked():
     run = lambda *a: ("run", "-m", MODEL, "-p", "x", "-n", "1", "-q", *a)
     assert lamina(*run("--seed", "-1"))[0] == 0
@@ -204,7 +254,8 @@ def split_and_merge_give_the_same_weights():
     assert sums[0] == sums[1]
     a = lamina("run", "-m", files[0], "-p", "Hello", "-n", "4", "--temp", "0", "-q")
     assert a[0] == 0 and a == lamina("run", "-m", MODEL, "-p", "Hello", "-n", "4", "--temp", "0", "-q"), a
-    fails(1, "exists", "merge", files[0], merged)
+    before = open(merged, "rb").read()
+    assert lamina("merge", files[0], merged)[0] == 0 and open(merged, "rb").read() == before
     fails(1, "part 2|first", "run", "-m", files[1], "-p", "x")
     os.unlink(files[1])
     fails(1, re.escape(os.path.basename(files[1])), "run", "-m", files[0], "-p", "x")

@@ -3,6 +3,7 @@
 #include "base/env.h"
 #include "ggml/ext.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 static struct {
     int verbosity;
+    FILE *log;
     bool quiet, err_tty, colours;
     bool bar_shown;
     int64_t bar_start_us, bar_last_us;
@@ -30,11 +32,14 @@ static void on_log(enum ggml_log_level level, const char *text, void *unused) {
                                  [GGML_LOG_LEVEL_WARN] = 2, [GGML_LOG_LEVEL_ERROR] = 3, [GGML_LOG_LEVEL_CONT] = 4};
     const int want = (unsigned) level < sizeof(needed) / sizeof(needed[0]) ? needed[level] : 4;
     if (state.verbosity >= want) fputs(text, stderr);
+    if (state.log) fputs(text, state.log);
 }
 
-void console_init(const struct params *p) {
+int console_init(const struct params *p) {
     const char *term = env_get("TERM");
-    state.verbosity = p->verbosity;
+    state.verbosity = p->verbose ? 5 : p->verbosity;
+    state.log = p->log_file ? fopen(p->log_file, "w") : NULL;
+    if (p->log_file && !state.log) return console_error("cannot write %s: %s", p->log_file, strerror(errno));
     state.quiet = p->quiet;
     state.err_tty = isatty(STDERR_FILENO);
     state.colours = isatty(STDOUT_FILENO) && !env_get("NO_COLOR") && term && strcmp(term, "dumb") != 0;
@@ -44,9 +49,16 @@ void console_init(const struct params *p) {
     sigaction(SIGINT, &sa, NULL);
     signal(SIGXFSZ,
            SIG_IGN);  // a file over the limit (ulimit -f) is a failed write like any other, and its beginning is removed
+    return 0;
 }
 
-void console_done(void) { console_progress_end(); }
+void console_done(void) {
+    console_progress_end();
+    if (!state.log) return;
+    llama_log_set(NULL, NULL);
+    fclose(state.log);
+    state.log = NULL;
+}
 
 static void message(const char *prefix, const char *fmt, va_list args) {
     console_progress_end();

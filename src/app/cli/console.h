@@ -3,7 +3,8 @@
 
 #include "cli/params.h"
 
-void console_init(const struct params *p);
+// 0, or 1 after a sentence on stderr: the log file cannot be written.
+int console_init(const struct params *p);
 void console_done(void);
 
 // "error: ..." on stderr, as one line; the text ends without a full stop or line end. Gives 1, the exit status.

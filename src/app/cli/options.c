@@ -2,6 +2,7 @@
 #include "cli/options.h"
 #include "base/env.h"
 #include "tools/tool.h"
+#include "ggml.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum opt_kind { K_STR, K_INT, K_UINT, K_FLOAT, K_ON, K_OFF, K_CALL };
+enum opt_kind { K_STR, K_INT, K_UINT, K_FLOAT, K_ON, K_OFF, K_CALL, K_LIST, K_TAKE, K_REFUSE };
 
 struct opt {
     enum opt_kind kind;
@@ -69,6 +70,39 @@ static const char *set_seed(struct params *p, const char *v) {
     return NULL;
 }
 
+// The place of v in names, -1 if it is not there.
+static int among(const char *v, const char *const *names) {
+    for (int i = 0; names[i]; i++)
+        if (strcmp(v, names[i]) == 0) return i;
+    return -1;
+}
+
+static const char *set_split_mode(struct params *p, const char *v) {
+    static const char *const names[] = {"none", "layer", "row", "tensor", NULL};
+    const int i = among(v, names);
+    if (i < 0) return "none, layer or row";
+    p->split_mode = (enum llama_split_mode) i;
+    return NULL;
+}
+
+static const char *set_numa(struct params *p, const char *v) {
+    static const char *const names[] = {"distribute", "isolate", "numactl", NULL};
+    static const enum ggml_numa_strategy as[] = {GGML_NUMA_STRATEGY_DISTRIBUTE, GGML_NUMA_STRATEGY_ISOLATE,
+                                                 GGML_NUMA_STRATEGY_NUMACTL};
+    const int i = among(v, names);
+    if (i < 0) return "distribute, isolate or numactl";
+    p->numa = as[i];
+    return NULL;
+}
+
+static const char *set_rope_scaling(struct params *p, const char *v) {
+    static const char *const names[] = {"none", "linear", "yarn", "longrope", NULL};
+    const int i = among(v, names);
+    if (i < 0) return "none, linear or yarn";
+    p->rope_scaling = (enum llama_rope_scaling_type) i;
+    return NULL;
+}
+
 #define OFFSET(f) offsetof(struct params, f)
 static const struct opt options[] = {
 #define STR(f, names, env, arg, groups, help) {K_STR, names, env, arg, groups, OFFSET(f), 0, 0, NULL, NULL, help},
@@ -80,7 +114,13 @@ static const struct opt options[] = {
 #define ON(f, names, env, groups, help) {K_ON, names, env, NULL, groups, OFFSET(f), 0, 0, NULL, NULL, help},
 #define OFF(f, names, env, groups, help) {K_OFF, names, env, NULL, groups, OFFSET(f), 0, 0, NULL, NULL, help},
 #define CALL(f, names, env, arg, groups, shown, help) {K_CALL, names, env, arg, groups, 0, 0, 0, set_##f, shown, help},
+#define LIST(f, names, arg, groups, help) {K_LIST, names, NULL, arg, groups, OFFSET(f), 0, 0, NULL, NULL, help},
+#define TAKE(names, arg, groups, why) {K_TAKE, names, NULL, arg, groups, 0, 0, 0, NULL, NULL, why},
+#define REFUSE(names, groups, sentence) {K_REFUSE, names, NULL, NULL, groups, 0, 0, 0, NULL, NULL, sentence},
 #include "cli/options.def"
+#undef LIST
+#undef TAKE
+#undef REFUSE
 #undef STR
 #undef INT
 #undef UINT
@@ -94,6 +134,15 @@ static const int n_options = (int) (sizeof(options) / sizeof(options[0]));
 struct params params_default(void) {
     return (struct params){
         .n_gpu_layers = -1,
+        .split_mode = LLAMA_SPLIT_MODE_LAYER,
+        .rope_scaling = LLAMA_ROPE_SCALING_TYPE_UNSPECIFIED,
+        .yarn_ext_factor = -1.0f,
+        .yarn_attn_factor = -1.0f,
+        .yarn_beta_slow = -1.0f,
+        .yarn_beta_fast = -1.0f,
+        .poll = 50,
+        .adaptive_target = -1.0f,
+        .adaptive_decay = 0.9f,
         .mmap = true,
         .n_batch = 2048,
         .n_ubatch = 512,
@@ -163,6 +212,18 @@ static int assign(struct params *p, const struct opt *o, const char *from, const
         case K_STR: *(const char **) field = value; return 0;
         case K_ON: *(bool *) field = true; return 0;
         case K_OFF: *(bool *) field = false; return 0;
+        case K_TAKE: return 0;
+        case K_REFUSE: fprintf(stderr, "error: option %s: %s\n", from, o->help); return 2;
+        case K_LIST: {
+            struct str_list *l = field;
+            const int most = (int) (sizeof(l->v) / sizeof(l->v[0]));
+            if (l->n == most) {
+                fprintf(stderr, "error: option %s was given more than %d times\n", from, most);
+                return 2;
+            }
+            l->v[l->n++] = value;
+            return 0;
+        }
         case K_CALL: {
             const char *expected = o->call(p, value);
             return expected ? wrong(o, from, value, expected) : 0;
@@ -196,6 +257,51 @@ static int parse_env(struct params *p, const struct tool *tool) {
     return 0;
 }
 
+// Letters to change, leave out or add to make one name of the other (Levenshtein 1965); names are at most 63 long.
+static int distance(const char *a, const char *b, size_t n_b) {
+    int row[64];
+    for (size_t j = 0; j <= n_b; j++) row[j] = (int) j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        int corner = row[0];
+        row[0] = (int) i;
+        for (size_t j = 1; j <= n_b; j++) {
+            const int change = corner + (a[i - 1] != b[j - 1]), drop = row[j] + 1, add = row[j - 1] + 1;
+            corner = row[j];
+            row[j] = change < drop ? change : drop;
+            row[j] = row[j] < add ? row[j] : add;
+        }
+    }
+    return row[n_b];
+}
+
+// The name of an option of this tool that is most like a wrong one; empty if none is.
+static void nearest(const struct tool *tool, const char *wrong_name, char out[64]) {
+    int best = (int) strlen(wrong_name) / 3 + 1;
+    out[0] = '\0';
+    for (int i = 0; i < n_options; i++) {
+        if (!takes(tool, &options[i])) continue;
+        for (const char *at = options[i].names; at;) {
+            const char *comma = strchr(at, ',');
+            const size_t n = comma ? (size_t) (comma - at) : strlen(at);
+            const int d = n > 3 && n < 64 ? distance(wrong_name, at, n) : 64;
+            if (d < best) {
+                best = d;
+                snprintf(out, 64, "%.*s", (int) n, at);
+            }
+            at = comma ? comma + 1 : NULL;
+        }
+    }
+}
+
+static int unknown(const struct tool *tool, const char *name) {
+    char like[64];
+    nearest(tool, name, like);
+    fprintf(stderr, "error: `lamina %s` has no option %s", tool->name, name);
+    if (like[0]) fprintf(stderr, "; did you mean %s?", like);
+    fprintf(stderr, "%s see `lamina %s -h`\n", like[0] ? " Or" : ";", tool->name);
+    return 2;
+}
+
 int options_parse(struct params *p, const struct tool *tool, int argc, char **argv, int first) {
     int status = parse_env(p, tool);
     bool only_args = false;
@@ -218,16 +324,17 @@ int options_parse(struct params *p, const struct tool *tool, int argc, char **ar
             options_help(tool, stdout);
             return 1;
         }
+        if (strcmp(a, "--version") == 0) {
+            printf("lamina %s (%s)\n", llama_version(), ggml_commit());
+            return 1;
+        }
         char name[64];
         const char *equals = strncmp(a, "--", 2) == 0 ? strchr(a, '=') : NULL;
         snprintf(name, sizeof(name), "%.*s", equals ? (int) (equals - a) : (int) strlen(a), a);
         const struct opt *o = NULL;
         for (int k = 0; k < n_options && !o; k++)
             if (takes(tool, &options[k]) && named(&options[k], name)) o = &options[k];
-        if (!o) {
-            fprintf(stderr, "error: `lamina %s` has no option %s; see `lamina %s -h`\n", tool->name, name, tool->name);
-            return 2;
-        }
+        if (!o) return unknown(tool, name);
         const char *value = equals ? equals + 1 : NULL;
         if (o->arg && !value) {
             if (i + 1 >= argc) {
@@ -273,7 +380,7 @@ void options_help(const struct tool *tool, FILE *out) {
     fputs("\n  -h, --help\n        show this text\n", out);
     for (int i = 0; i < n_options; i++) {
         const struct opt *o = &options[i];
-        if (!takes(tool, o)) continue;
+        if (!takes(tool, o) || o->kind == K_REFUSE) continue;
         char value[128];
         shown_default(o, &d, value, sizeof(value));
         fputs("  ", out);
@@ -284,7 +391,7 @@ void options_help(const struct tool *tool, FILE *out) {
                 fputc(*c, out);
         }
         if (o->arg) fprintf(out, " %s", o->arg);
-        fprintf(out, "\n        %s", o->help);
+        fprintf(out, "\n        %s%s", o->kind == K_TAKE ? "accepted: " : "", o->help);
         if (value[0]) fprintf(out, " (default: %s)", value);
         if (o->env) fprintf(out, " [%s]", o->env);
         fputc('\n', out);
@@ -302,7 +409,7 @@ int options_completion(const char *shell, FILE *out) {
     for (int t = 0; t < n_tools; t++) {
         fprintf(out, "    %s) words=\"--help", tools[t]->name);
         for (int i = 0; i < n_options; i++) {
-            if (!takes(tools[t], &options[i])) continue;
+            if (!takes(tools[t], &options[i]) || options[i].kind == K_REFUSE) continue;
             fputc(' ', out);
             for (const char *c = options[i].names; *c; c++) fputc(*c == ',' ? ' ' : *c, out);
         }
@@ -334,6 +441,7 @@ void options_man(FILE *out) {
     fputs(".SH OPTIONS\nEach command takes those of these options that its \\fB\\-h\\fR lists.\n", out);
     for (int i = 0; i < n_options; i++) {
         char value[128];
+        if (options[i].kind == K_REFUSE) continue;
         shown_default(&options[i], &d, value, sizeof(value));
         fputs(".TP\n.B ", out);
         man_text(options[i].names, out);

@@ -13,7 +13,6 @@ enum opt_group {
     G_GEN = 1 << 4,
     G_SAMPLE = 1 << 5,
     G_CHAT = 1 << 6,
-    G_RUN = 1 << 7,
     G_INSPECT = 1 << 8,
     G_TOKENIZE = 1 << 9,
     G_JSON = 1 << 10,

@@ -1,9 +1,16 @@
 // Everything a subcommand can be told on its command line. options.def says which option sets which field.
 #pragma once
 
+#include "ggml-cpu.h"
 #include "llama.h"
 
 #include <stdbool.h>
+
+// Values of an option that may be given several times.
+struct str_list {
+    const char *v[16];
+    int n;
+};
 
 struct params {
     // model
@@ -14,22 +21,41 @@ struct params {
     bool mmap, mlock, check_tensors;
     const char *override_kv;
     const char *override_tensor;
+    enum llama_split_mode split_mode;
+    int32_t main_gpu;
+    const char *tensor_split;
+    bool direct_io, no_op_offload, no_kv_offload, list_devices;
+    enum ggml_numa_strategy numa;
+    struct str_list control_vector;  // FILE or FILE:SCALE
+    const char *control_layers;      // "FIRST-LAST", NULL: all
     // context
     uint32_t n_ctx, n_batch, n_ubatch, n_parallel;
     int32_t n_threads, n_threads_batch;
     enum llama_flash_attn_type flash_attn;
     enum ggml_type type_k, type_v;
     bool swa_full, kv_unified, embeddings, no_perf;
-    float rope_freq_base, rope_freq_scale;
+    float rope_freq_base, rope_freq_scale, rope_scale;
+    enum llama_rope_scaling_type rope_scaling;
+    uint32_t yarn_orig_ctx;
+    float yarn_ext_factor, yarn_attn_factor, yarn_beta_slow, yarn_beta_fast;
+    // threads
+    const char *cpu_mask, *cpu_range;
+    int32_t cpu_strict, prio, poll;
     // input and output
     const char *prompt;
     const char *file;
     const char *output;
-    const char *system_prompt;
+    const char *system_prompt, *system_file;
     const char *chat_template;
-    int32_t n_predict;
+    const char *in_prefix, *in_suffix;
+    struct str_list reverse_prompt;
+    bool conversation, no_conversation, single_turn;
+    int32_t n_predict, n_keep;
+    bool context_shift;
     bool display_prompt, special, ignore_eos, escape, json, quiet, timings;
     int verbosity;
+    bool verbose;  // all messages
+    const char *log_file;
     // sampling
     uint32_t seed;
     float temp, dynatemp_range, dynatemp_exp, top_p, min_p, typical_p, top_n_sigma;
@@ -40,8 +66,11 @@ struct params {
     float dry_multiplier, dry_base;
     int32_t dry_allowed_length, dry_penalty_last_n;
     float xtc_probability, xtc_threshold;
-    const char *logit_bias;  // "ID+1.5,ID-inf"
-    const char *grammar, *grammar_file;
+    const char *samplers, *sampling_seq;  // which, in which order: "top_k;top_p" or "kp"
+    struct str_list dry_breakers;
+    float adaptive_target, adaptive_decay;
+    struct str_list logit_bias;  // "ID+1.5,ID-inf"
+    const char *grammar, *grammar_file, *json_schema, *json_schema_file;
     // inspect, tokenize
     bool checksum, ids, no_bos, no_parse_special, show_count;
     // perplexity, embed

@@ -3,6 +3,7 @@
 #include "base/env.h"
 #include "ggml/ext.h"
 #include "cli/console.h"
+#include "cli/parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -145,6 +146,34 @@ static int parse_places(struct model_options *o, const char *list) {
     return 0;
 }
 
+// Shares of devices: "3,1".
+static int parse_shares(struct model_options *o, const char *list) {
+    int n = 0;
+    for (const char *at = list; *at;) {
+        char *end;
+        const float v = strtof(at, &end);
+        if (end == at || (*end && *end != ',' && *end != '/') || !(v >= 0) || n == 16) {
+            console_error("--tensor-split is '%s', but should be at most 16 numbers separated by commas", list);
+            return 2;
+        }
+        o->shares[n++] = v;
+        at = *end ? end + 1 : end;
+    }
+    o->params.tensor_split = o->shares;
+    return 0;
+}
+
+void session_list_devices(void) {
+    ggml_backend_load_all();
+    for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
+        ggml_backend_dev_t dev = ggml_backend_dev_get(i);
+        size_t total = 0, unused = 0;
+        ggml_backend_dev_memory(dev, &unused, &total);
+        printf("%s: %s (%zu MiB, %zu MiB free)\n", ggml_backend_dev_name(dev), ggml_backend_dev_description(dev),
+               total >> 20, unused >> 20);
+    }
+}
+
 static int load_adapters(struct session *s, const struct params *p) {
     for (const char *at = p->lora; at && *at;) {
         const char *comma = strchr(at, ',');
@@ -179,6 +208,11 @@ int session_model_options(struct model_options *o, const struct params *p) {
         mp->devices = o->devices;
     }
     if (p->override_tensor && parse_places(o, p->override_tensor)) return 2;
+    if (p->direct_io) mp->load_mode = LLAMA_LOAD_MODE_DIRECT_IO;
+    mp->split_mode = p->split_mode;
+    mp->main_gpu = p->main_gpu;
+    if (p->tensor_split && parse_shares(o, p->tensor_split)) return 2;
+    if (p->numa != GGML_NUMA_STRATEGY_DISABLED) llama_numa_init(p->numa);
     return 0;
 }
 
@@ -212,7 +246,16 @@ struct llama_context_params session_context_options(const struct params *p, int3
     cp.swa_full = p->swa_full;
     cp.embeddings = p->embeddings;
     cp.rope_freq_base = p->rope_freq_base;
-    cp.rope_freq_scale = p->rope_freq_scale;
+    cp.rope_freq_scale = p->rope_scale > 0 ? 1.0f / p->rope_scale : p->rope_freq_scale;
+    cp.rope_scaling_type = p->rope_scaling;
+    cp.yarn_orig_ctx = p->yarn_orig_ctx;
+    cp.yarn_ext_factor = p->yarn_ext_factor;
+    cp.yarn_attn_factor = p->yarn_attn_factor;
+    cp.yarn_beta_slow = p->yarn_beta_slow;
+    cp.yarn_beta_fast = p->yarn_beta_fast;
+    cp.offload_kqv = !p->no_kv_offload;
+    cp.op_offload = !p->no_op_offload;
+    cp.kv_unified = p->kv_unified;
     cp.cb_eval = p->cb_eval;
     cp.cb_eval_user_data = p->cb_eval_data;
     cp.no_perf = false;
@@ -234,11 +277,13 @@ int session_context(struct session *s, const struct params *p) {
         }
         if (llama_set_adapters_lora(s->ctx, s->lora, (size_t) s->n_lora, scales) != 0) return console_library_error();
     }
-    return 0;
+    const int status = control_vectors_apply(s, p);
+    return status ? status : threads_attach(s, p);
 }
 
 void session_close(struct session *s) {
     if (s->ctx) llama_free(s->ctx);
+    for (int i = 0; i < 2; i++) ggml_threadpool_free(s->pool[i]);
     for (int i = 0; i < s->n_lora; i++) llama_adapter_lora_free(s->lora[i]);
     if (s->model) llama_model_free(s->model);
     *s = (struct session){0};
@@ -375,88 +420,21 @@ void piece_write(struct piece_writer *w, const struct llama_vocab *vocab, llama_
     fflush(stdout);
 }
 
-// ---- sampling --------------------------------------------------------------------------------------------------------
+static void keep_half(struct stop_text *s) {
+    memmove(s->tail, s->tail + s->n / 2, s->n - s->n / 2);
+    s->n -= s->n / 2;
+}
 
-static int add_logit_bias(struct llama_sampler *chain, const struct session *s, const char *list) {
-    llama_logit_bias bias[256];
-    int n = 0;
-    for (const char *at = list; at && *at;) {
-        char *end;
-        const long id = strtol(at, &end, 10);
-        char *after = end;
-        const float by = *end == '+' || *end == '-' ? strtof(end, &after) : 0.0f;
-        if (end == at || after == end || (*after && *after != ',') || id < 0 || id >= llama_vocab_n_tokens(s->vocab) ||
-            n == 256) {
-            console_error("--logit-bias: '%s' should read ID+NUMBER or ID-NUMBER with ID below %d", at,
-                          llama_vocab_n_tokens(s->vocab));
-            return 2;
+bool stop_reached(struct stop_text *s, const struct llama_vocab *vocab, llama_token token) {
+    char piece[512];
+    const int32_t n = s->texts->n ? llama_token_to_piece(vocab, token, piece, sizeof(piece), 0, true) : 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (s->n == sizeof(s->tail)) keep_half(s);
+        s->tail[s->n++] = piece[i];
+        for (int k = 0; k < s->texts->n; k++) {
+            const size_t len = strlen(s->texts->v[k]);
+            if (len && len <= s->n && memcmp(s->tail + s->n - len, s->texts->v[k], len) == 0) return true;
         }
-        bias[n++] = (llama_logit_bias){.token = (llama_token) id, .bias = by};
-        at = *after ? after + 1 : NULL;
     }
-    llama_sampler_chain_add(chain, llama_sampler_init_logit_bias(llama_vocab_n_tokens(s->vocab), n, bias));
-    return 0;
-}
-
-static int add_grammar(struct llama_sampler *chain, const struct session *s, const struct params *p) {
-    struct text t = {0};
-    if (p->grammar_file && text_read(&t, p->grammar_file)) return 1;
-    char *from_file = p->grammar_file ? realloc(t.data, t.size + 1) : NULL;
-    if (p->grammar_file && !from_file) return console_error("no memory for a grammar of %zu bytes", t.size);
-    if (from_file) from_file[t.size] = '\0';
-    struct llama_sampler *g = llama_sampler_init_grammar(s->vocab, from_file ? from_file : p->grammar, "root");
-    free(from_file);
-    if (!g) return console_library_error();
-    llama_sampler_chain_add(chain, g);
-    return 0;
-}
-
-static void add_filters(struct llama_sampler *chain, const struct session *s, const struct params *p) {
-    static const char *breakers[] = {"\n", ":", "\"", "*"};
-    const int32_t n_ctx = s->ctx ? (int32_t) llama_n_ctx(s->ctx) : 4096;
-    const int32_t last_n = p->repeat_last_n < 0 ? n_ctx : p->repeat_last_n;
-    if (last_n && (p->repeat_penalty != 1.0f || p->frequency_penalty != 0.0f || p->presence_penalty != 0.0f))
-        llama_sampler_chain_add(chain,
-                                llama_sampler_init_penalties(llama_vocab_n_tokens(s->vocab), last_n, p->repeat_penalty,
-                                                             p->frequency_penalty, p->presence_penalty));
-    if (p->dry_multiplier > 0.0f)
-        llama_sampler_chain_add(
-            chain, llama_sampler_init_dry(s->vocab, p->dry_multiplier, p->dry_base, p->dry_allowed_length,
-                                          p->dry_penalty_last_n < 0 ? n_ctx : p->dry_penalty_last_n, breakers, 4));
-    if (p->temp <= 0.0f) return;
-    if (p->mirostat) return;
-    if (p->top_n_sigma > 0.0f) llama_sampler_chain_add(chain, llama_sampler_init_top_n_sigma(p->top_n_sigma));
-    if (p->top_k > 0) llama_sampler_chain_add(chain, llama_sampler_init_top_k(p->top_k));
-    if (p->typical_p < 1.0f) llama_sampler_chain_add(chain, llama_sampler_init_typical(p->typical_p, 1));
-    if (p->top_p < 1.0f) llama_sampler_chain_add(chain, llama_sampler_init_top_p(p->top_p, 1));
-    if (p->min_p > 0.0f) llama_sampler_chain_add(chain, llama_sampler_init_min_p(p->min_p, 1));
-    if (p->xtc_probability > 0.0f)
-        llama_sampler_chain_add(chain, llama_sampler_init_xtc(p->xtc_probability, p->xtc_threshold, 1, p->seed));
-}
-
-struct llama_sampler *session_sampler(const struct session *s, const struct params *p) {
-    struct llama_sampler *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
-    if (!chain) {
-        console_library_error();
-        return NULL;
-    }
-    if ((p->logit_bias && add_logit_bias(chain, s, p->logit_bias)) ||
-        ((p->grammar || p->grammar_file) && add_grammar(chain, s, p))) {
-        llama_sampler_free(chain);
-        return NULL;
-    }
-    add_filters(chain, s, p);
-    if (p->temp <= 0.0f) {
-        llama_sampler_chain_add(chain, llama_sampler_init_greedy());
-        return chain;
-    }
-    llama_sampler_chain_add(chain, llama_sampler_init_temp_ext(p->temp, p->dynatemp_range, p->dynatemp_exp));
-    if (p->mirostat == 1)
-        llama_sampler_chain_add(chain, llama_sampler_init_mirostat(llama_vocab_n_tokens(s->vocab), p->seed, p->mirostat_ent,
-                                                                   p->mirostat_lr, 100));
-    else if (p->mirostat == 2)
-        llama_sampler_chain_add(chain, llama_sampler_init_mirostat_v2(p->seed, p->mirostat_ent, p->mirostat_lr));
-    else
-        llama_sampler_chain_add(chain, llama_sampler_init_dist(p->seed));
-    return chain;
+    return false;
 }

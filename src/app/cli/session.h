@@ -11,6 +11,7 @@ struct session {
     const struct llama_vocab *vocab;
     struct llama_adapter_lora *lora[8];
     int n_lora;
+    struct ggml_threadpool *pool[2];  // generating, reading; NULL: the context's own
 };
 
 // Path of the model to use: -m, else the default model in the user's cache. NULL after a sentence on stderr.
@@ -22,6 +23,7 @@ struct model_options {
     ggml_backend_dev_t devices[17];
     struct llama_model_tensor_buft_override places[33];
     char patterns[32][256];
+    float shares[16];
 };
 // 0, or 2 after a sentence on stderr. *o must not move afterwards.
 int session_model_options(struct model_options *o, const struct params *p);
@@ -31,6 +33,8 @@ struct llama_context_params session_context_options(const struct params *p, int3
 int session_load(struct session *s, const struct params *p, bool vocab_only);
 int session_context(struct session *s, const struct params *p);
 void session_close(struct session *s);
+// Prints the devices of --list-devices.
+void session_list_devices(void);
 
 // The sampler chain that the options describe, NULL after a sentence on stderr. Owner: the caller.
 struct llama_sampler *session_sampler(const struct session *s, const struct params *p);
@@ -62,3 +66,12 @@ struct piece_writer {
 };
 void piece_write(struct piece_writer *w, const struct llama_vocab *vocab, llama_token token, bool special);
 void piece_flush(struct piece_writer *w);
+
+// Watches for texts that end a generation.
+struct stop_text {
+    const struct str_list *texts;
+    char tail[1024];  // of what was written
+    size_t n;
+};
+// Takes a token's text in; true where one of the texts now stands at the end.
+bool stop_reached(struct stop_text *s, const struct llama_vocab *vocab, llama_token token);

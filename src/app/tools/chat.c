@@ -99,6 +99,7 @@ static void answer_add(struct answer *a, const struct llama_vocab *vocab, llama_
 
 static int generate(struct chat *c, struct answer *a) {
     struct piece_writer out = {0};
+    struct stop_text stop = {.texts = &c->p->reverse_prompt};
     const int n_ctx = (int) llama_n_ctx(c->s.ctx);
     int status = 0;
     for (int n = 0; c->p->n_predict < 0 || n < c->p->n_predict; n++) {
@@ -110,7 +111,7 @@ static int generate(struct chat *c, struct answer *a) {
         if (llama_vocab_is_eog(c->s.vocab, token)) break;
         piece_write(&out, c->s.vocab, token, c->p->special);
         answer_add(a, c->s.vocab, token);
-        if (console_interrupted()) break;
+        if (console_interrupted() || stop_reached(&stop, c->s.vocab, token)) break;
         if (c->n_past >= n_ctx) {
             piece_flush(&out);
             console_note("\nstopped: the context of %d tokens is full; /clear starts anew, -c N makes it larger", n_ctx);
@@ -125,8 +126,17 @@ static int generate(struct chat *c, struct answer *a) {
     return status == 130 ? 0 : status;
 }
 
+// A message with what --in-prefix and --in-suffix put around it; malloc.
+static char *framed(const struct params *p, const char *line) {
+    const char *before = p->in_prefix ? p->in_prefix : "", *behind = p->in_suffix ? p->in_suffix : "";
+    const size_t size = strlen(before) + strlen(line) + strlen(behind) + 1;
+    char *text = malloc(size);
+    if (text) snprintf(text, size, "%s%s%s", before, line, behind);
+    return text;
+}
+
 static int turn(struct chat *c, const char *line) {
-    char *content = strdup(line);
+    char *content = framed(c->p, line);
     if (message_add(c, "user", content)) return 1;
     int32_t n;
     char *text = format(c, true, &n);
@@ -205,8 +215,16 @@ static char *next_line(struct chat *c) {
 }
 
 static int system_message(struct chat *c) {
-    if (!c->p->system_prompt) return 0;
-    return message_add(c, "system", strdup(c->p->system_prompt));
+    if (c->p->system_prompt) return message_add(c, "system", strdup(c->p->system_prompt));
+    if (!c->p->system_file) return 0;
+    struct text t;
+    if (text_read(&t, c->p->system_file)) return 1;
+    char *text = realloc(t.data, t.size + 1);
+    if (text)
+        text[t.size] = '\0';
+    else
+        free(t.data);
+    return message_add(c, "system", text);
 }
 
 static int start_anew(struct chat *c) {
@@ -232,12 +250,14 @@ static int command(struct chat *c, const char *line) {
 static int converse(struct chat *c) {
     int status = system_message(c);
     if (c->p->prompt && !status) status = turn(c, c->p->prompt);
-    while (!status) {
+    bool done = c->p->prompt && c->p->single_turn;
+    while (!status && !done) {
         console_rearm();
         char *line = next_line(c);
         if (!line) break;
         const int what = command(c, line);
         if (what == 0) status = turn(c, line);
+        done = what == 0 && c->p->single_turn;
         free(line);
         if (what == 2) break;
     }
@@ -245,6 +265,7 @@ static int converse(struct chat *c) {
 }
 
 static int run(struct params *p) {
+    if (p->no_conversation) return tool_run.run(p);
     struct chat c = {.p = p, .interactive = isatty(STDIN_FILENO)};
     int status = session_load(&c.s, p, false);
     if (!status) status = session_context(&c.s, p);

@@ -93,6 +93,7 @@ static int run(struct params *p) {
         index++;
     }
     if (p->json && n_embd) fputs("]\n", stdout);
+    if (!status && index == 0) status = console_error("the text is empty: there is nothing to embed");
     free(out);
     session_close(&s);
     free(text.data);

@@ -19,10 +19,23 @@ static void report(const struct timing *t, const struct llama_sampler *chain) {
                  per_second(t->n_gen, t->gen_us));
 }
 
-// Generates until the model ends, n_predict tokens are there or the context is full. Exit status.
+// Forgets the older half of what came after the first n_keep positions. 0, or 1 after a sentence on stderr.
+static int forget(struct session *s, int n_keep, int *n_used) {
+    llama_memory_t mem = llama_get_memory(s->ctx);
+    const int gone = (*n_used - n_keep) / 2;
+    if (gone < 1) return console_error("--keep %d leaves nothing of the context to forget", n_keep);
+    if (!llama_memory_can_shift(mem)) return console_error("positions of this model cannot be moved: no --context-shift");
+    if (!llama_memory_seq_rm(mem, 0, n_keep, n_keep + gone)) return console_library_error();
+    llama_memory_seq_add(mem, 0, n_keep + gone, -1, -gone);
+    *n_used -= gone;
+    return 0;
+}
+
+// Generates until the model ends, writes a reverse prompt, n_predict tokens are there or the context is full. Exit status.
 static int generate(struct session *s, struct llama_sampler *chain, const struct params *p, int n_used, struct timing *t) {
     struct piece_writer out = {0};
-    const int room = (int) llama_n_ctx(s->ctx) - n_used;
+    struct stop_text stop = {.texts = &p->reverse_prompt};
+    const int n_ctx = (int) llama_n_ctx(s->ctx), n_keep = p->n_keep < 0 || p->n_keep > n_used ? n_used : p->n_keep;
     const bool limited = p->n_predict >= 0;
     int status = 0;
     const int64_t start = llama_time_us();
@@ -38,14 +51,16 @@ static int generate(struct session *s, struct llama_sampler *chain, const struct
             break;
         }
         piece_write(&out, s->vocab, token, p->special);
-        if (limited && t->n_gen == p->n_predict) break;
-        if (t->n_gen > room) {
+        if (stop_reached(&stop, s->vocab, token) || (limited && t->n_gen == p->n_predict)) break;
+        if (n_used >= n_ctx && p->context_shift && (status = forget(s, n_keep, &n_used)) != 0) break;
+        if (n_used >= n_ctx) {
             piece_flush(&out);
             console_note("\nstopped: the context of %u tokens is full; a larger one: -c N", llama_n_ctx(s->ctx));
             break;
         }
         status = session_feed(s, &token, 1, false);
         if (status) break;
+        n_used++;
     }
     piece_flush(&out);
     t->gen_us = llama_time_us() - start;
@@ -87,6 +102,7 @@ static int with_prompt(struct session *s, const struct params *p, const struct t
 }
 
 static int run(struct params *p) {
+    if (p->conversation && !p->no_conversation) return tool_chat.run(p);
     struct text prompt = {0};
     struct session s = {0};
     struct timing t = {0};
@@ -106,6 +122,6 @@ const struct tool tool_run = {
     .alias = "llama-completion",
     .summary = "Continues a prompt and writes the text as it comes",
     .args = "",
-    .groups = G_MODEL | G_LOAD | G_CTX | G_PROMPT | G_GEN | G_RUN | G_SAMPLE,
+    .groups = G_MODEL | G_LOAD | G_CTX | G_PROMPT | G_GEN | G_CHAT | G_SAMPLE,
     .run = run,
 };

@@ -23,7 +23,6 @@ void source_close(struct source *s) {
 }
 
 int shard_begin(struct shard *w, const char *path, const struct gguf_context *out) {
-    if (access(path, F_OK) == 0) return console_error("%s exists already; remove it or choose another name", path);
     snprintf(w->path, sizeof(w->path), "%s", path);
     snprintf(w->tmp, sizeof(w->tmp), "%s.part", path);
     w->file = fopen(w->tmp, "wb");

@@ -107,6 +107,6 @@ const struct tool tool_state = {
     .args = "save|run|show FILE",
     .min_args = 2,
     .max_args = 2,
-    .groups = G_MODEL | G_LOAD | G_CTX | G_PROMPT | G_GEN | G_RUN | G_SAMPLE,
+    .groups = G_MODEL | G_LOAD | G_CTX | G_PROMPT | G_GEN | G_SAMPLE,
     .run = run,
 };

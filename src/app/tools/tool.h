@@ -15,3 +15,6 @@ struct tool {
 
 extern const struct tool *const tools[];
 extern const int n_tools;
+
+// -cnv and -no-cnv lead from one to the other.
+extern const struct tool tool_run, tool_chat;
