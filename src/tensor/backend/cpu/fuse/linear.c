@@ -192,12 +192,27 @@ struct layout {
     size_t kernel, act_at, tiles_at, tile_bytes, per_thread;
 };
 
-// Pieces of a set of tiles.
+// The weights of a tile, as far as their cutting goes.
+static struct ggml_tensor tile_weights(const struct tile *t) {
+    const struct ggml_tensor *a = t->product->src[0];
+    return (struct ggml_tensor){.ne = {a->ne[0], t->n_row}, .nb = {a->nb[0], a->nb[1]}};
+}
+
+// Whether each thread is to take the pieces of its own number from every set (mm_is_small).
+static bool is_small(const struct layout *m, int n_threads) {
+    for (int i = 0; i < m->l.n_tiles; i++) {
+        const struct ggml_tensor rows = tile_weights(&m->l.tiles[i]);
+        if (!mm_is_small(&rows, m->l.in->ne[1], n_threads)) return false;
+    }
+    return true;
+}
+
+// Pieces of a set of tiles. Of few columns every set is cut evenly by itself: they are of different sizes.
 static void cut_set(const struct layout *m, int set, int n_threads, struct mm_cut *cut) {
     const struct tile *t = &m->l.tiles[set];
-    const struct ggml_tensor rows = {.ne = {t->product->src[0]->ne[0], t->n_row},
-                                     .nb = {t->product->src[0]->nb[0], t->product->src[0]->nb[1]}};
-    mm_cut(cut, &t->plan, &rows, t->product->ne[1], m->l.n_tiles, n_threads);
+    const struct ggml_tensor rows = tile_weights(t);
+    const int64_t n_col = t->product->ne[1];
+    mm_cut(cut, &t->plan, &rows, n_col, n_col <= MM_FEW_COLUMNS ? 1 : m->l.n_tiles, n_threads);
     const int64_t least = mm_ceil(cut->rows * cut->n_col, TILE_FLOATS);
     if (cut->cols < least) {
         cut->n_piece = cut->n_piece / cut->cols * least;
@@ -445,17 +460,20 @@ static void run(struct task *k, struct ggml_tensor **nodes, int n) {
     struct layout m;
     if (!lay_out(&m, nodes, n, k->nth)) return;  // cannot be: the step was made of the same nodes
     encode(&m, k);
-    int64_t next = task_next(k), before = 0;
+    const bool small = is_small(&m, k->nth);
+    int64_t next = small ? k->ith : task_next(k), before = 0;
     for (int set = 0; set < m.l.n_tiles; set++) {
         struct mm_cut cut;
         if (m.l.tiles[set].set != set) continue;
         cut_set(&m, set, k->nth, &cut);
-        for (; next < before + cut.n_piece; next = task_next(k)) {
+        while (next < before + cut.n_piece) {
             struct piece p;
             mm_piece(&cut, next - before, &p.r0, &p.r1, &p.c0, &p.c1);
             run_piece(&m, k, set, &p);
+            next = small ? next + k->nth : task_next(k);
         }
         before += cut.n_piece;
+        if (small) next = before + k->ith;
     }
 }
 
