@@ -2,6 +2,7 @@
 // largest graph; alloc_graph gives addresses when the graph fits that plan, and re-reserves by itself only with a single
 // buffer.
 #include "alloc/gallocr.h"
+#include "base/env.h"
 #include "ggml/device.h"
 
 #include <stdlib.h>
@@ -33,6 +34,7 @@ ggml_gallocr_t ggml_gallocr_new_n(ggml_backend_buffer_type_t *bufts, int n_bufs)
         return NULL;
     }
     g->n_ids = n_bufs;
+    g->never = env_get("GGML_NO_FUSE") != NULL;
     for (int i = 0; i < n_bufs; i++) {
         g->pool_of_id[i] = pool_for(g, bufts[i]);
         g->devices[i] = ggml_backend_buft_get_device(bufts[i]);

@@ -83,6 +83,7 @@ struct ggml_gallocr {
     int pool_of_id[MAX_POOLS];
     ggml_backend_dev_t devices[MAX_POOLS];  // of the ids: who computes the nodes
     bool singly;                            // somebody wants to see every node
+    bool never;                             // GGML_NO_FUSE is set
     int n_pools;
     struct pool *pools;
     struct layout layout;  // the plan in force

@@ -32,7 +32,7 @@ int gallocr_span(const struct ggml_gallocr *g, const struct ggml_cgraph *graph, 
     const int id = node_ids ? node_ids[i] : 0;
     const ggml_backend_dev_t dev = g->devices[id];
     *none = 0;
-    if (g->singly || graph->grads || !graph->use_counts || !dev || !dev->iface->fuse) return 1;
+    if (g->singly || g->never || graph->grads || !graph->use_counts || !dev || !dev->iface->fuse) return 1;
     const int n = dev->iface->fuse(dev, graph, i);
     if (n <= 1 || n > MAX_SPAN || n > graph->n_nodes - i) return 1;
     for (int k = i; k < i + n; k++) {

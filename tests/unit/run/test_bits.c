@@ -1,4 +1,5 @@
-// The same bits whatever the thread count, the micro-batch and the neighbours (design, rule 7), on small models made on the spot.
+// The same bits whatever the thread count, the micro-batch, the neighbours (design, rule 7), and whatever is computed as one, on
+// small models made on the spot.
 #include "test.h"
 
 #include "model_maker.h"
@@ -10,7 +11,7 @@
 
 struct run {
     int n_threads, n_ubatch, n_seq, n_batch;
-    bool no_flash, neighbour, one_by_one, swa_small;
+    bool no_flash, neighbour, one_by_one, swa_small, singly;
 };
 
 static int32_t token_at(int i) { return (7 + 37 * i) % MAKER_N_VOCAB; }
@@ -26,7 +27,9 @@ static float *logits_of(struct llama_model *m, struct run r) {
     cp.n_threads = cp.n_threads_batch = r.n_threads;
     cp.swa_full = !r.swa_small;
     if (r.no_flash) cp.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    if (r.singly) setenv("GGML_NO_FUSE", "1", 1);
     struct llama_context *c = llama_init_from_model(m, cp);
+    unsetenv("GGML_NO_FUSE");
     assert_non_null(c);
     float *out = malloc((size_t) N_TOKENS * MAKER_N_VOCAB * sizeof(float));
     const int per = r.one_by_one ? 1 : N_TOKENS, seq = r.neighbour ? 1 : 0;
@@ -74,6 +77,8 @@ static void check_model(const char *path) {
         {.n_threads = 5, .n_ubatch = 7},
         {.n_threads = 1, .n_ubatch = 1},
         {.n_threads = 2, .n_ubatch = 64, .one_by_one = true},
+        {.n_threads = 2, .n_ubatch = 512, .singly = true},
+        {.n_threads = 2, .n_ubatch = 64, .singly = true, .one_by_one = true},
         {.n_threads = 2, .n_ubatch = 512, .neighbour = true},
         {.n_threads = 3, .n_ubatch = 7, .neighbour = true},
         {.n_threads = 2, .n_ubatch = 512, .neighbour = true, .one_by_one = true},
@@ -87,7 +92,9 @@ static void check_model(const char *path) {
         if (differ)
             print_error("%s: run %zu (threads %d, n_ubatch %d%s%s%s) has other bits\n", path, k, runs[k].n_threads,
                         runs[k].n_ubatch, runs[k].neighbour ? ", neighbour" : "", runs[k].one_by_one ? ", one by one" : "",
-                        runs[k].swa_small ? ", small window cache" : "");
+                        runs[k].swa_small ? ", small window cache"
+                        : runs[k].singly  ? ", nothing fused"
+                                          : "");
         free(got);
         assert_int_equal(differ, 0);
     }

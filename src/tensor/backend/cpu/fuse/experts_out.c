@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/fuse/fuse.h"
 #include "kern/binary.h"
+#include "kern/unary.h"
 #include "ops/mul_mat.h"
 #include "ops/row.h"
 
@@ -157,6 +158,33 @@ static void copy_out(const struct ggml_tensor *t, const struct ggml_tensor *tile
             memcpy(row_at(t, i1, i2, 0) + (size_t) r0 * sizeof(float), row_at(tile, i1, i2, 0), tile->nb[1]);
 }
 
+// Every slot of every token times its weight, which is one rounding, as in a product with the weight repeated.
+static void weigh(const struct pattern *p, const struct ggml_tensor *tile) {
+    const struct ggml_tensor *w = p->weighted->src[1];
+    const kern_unary_fn scale = kern_unary()->scale;
+    for (int64_t i2 = 0; i2 < tile->ne[2]; i2++) {
+        for (int64_t i1 = 0; i1 < tile->ne[1]; i1++) {
+            float *y = (float *) (void *) row_at(tile, i1, i2, 0);
+            scale(tile->ne[0], y, y, (const float *) (const void *) row_at(w, i1, i2, 0));
+        }
+    }
+}
+
+// The sum of a token's slots, in order; the sum so far is kept in slot 0 and written where it has memory.
+static void add_up(const struct pattern *p, const struct ggml_tensor *tile, int64_t r0) {
+    const kern_binary_fn plus = kern_binary()->add;
+    const size_t at = (size_t) r0 * sizeof(float);
+    for (int64_t i = 0; i < tile->ne[2]; i++) {
+        float *sum = (float *) (void *) row_at(tile, 0, i, 0);
+        for (int s = 1; s <= p->n_sums; s++) {
+            const struct ggml_tensor *t = p->sum[s];
+            float *to = s < p->n_sums ? sum : (float *) (void *) (row_at(t, i, 0, 0) + at);
+            plus(tile->ne[0], to, sum, (const float *) (const void *) row_at(tile, s, i, 0));
+            if (s < p->n_sums && t->data) memcpy(row_at(t, i, 0, 0) + at, sum, tile->nb[1]);
+        }
+    }
+}
+
 static void run_rows(const struct layout *l, const struct task *k, const struct mm_groups *g, int64_t r0, int64_t r1) {
     const struct pattern *p = &l->p;
     float *data = (float *) ((uint8_t *) k->work + l->tile_at + l->tile_bytes * (size_t) k->ith);
@@ -165,22 +193,9 @@ static void run_rows(const struct layout *l, const struct task *k, const struct 
     tile.nb[3] = tile.nb[2] * (size_t) tile.ne[2];
     multiply(l, k, g, r0, r1, data);
     copy_out(p->bias ? p->bias : p->product, &tile, r0);
-    fuse_apply(k, p->weighted, &tile, &tile, p->weighted->src[1]);
+    weigh(p, &tile);
     copy_out(p->weighted, &tile, r0);
-    struct ggml_tensor slot = tile;  // [rows, tokens] of one slot; that of slot 0 takes the sum
-    slot.ne[1] = tile.ne[2];
-    slot.nb[1] = tile.nb[2];
-    slot.ne[2] = 1;
-    slot.nb[2] = slot.nb[3] = tile.nb[3];
-    struct ggml_tensor sum = slot;
-    for (int s = 1; s <= p->n_sums; s++) {
-        slot.data = (char *) data + (size_t) s * tile.nb[1];
-        const struct ggml_tensor last = fuse_rows(p->sum[s], r0, r1);
-        fuse_apply(k, p->sum[s], s == p->n_sums ? &last : &sum, &sum, &slot);
-        if (s == p->n_sums || !p->sum[s]->data) continue;
-        for (int64_t c = 0; c < sum.ne[1]; c++)
-            memcpy(row_at(&last, c, 0, 0), row_at(&sum, c, 0, 0), (size_t) (r1 - r0) * sizeof(float));
-    }
+    add_up(p, &tile, r0);
 }
 
 static void run(struct task *k, struct ggml_tensor **nodes, int n) {

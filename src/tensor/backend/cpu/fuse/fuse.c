@@ -108,14 +108,6 @@ struct ggml_tensor fuse_tile(float *data, int64_t n0, int64_t n1) {
     return v;
 }
 
-struct ggml_tensor fuse_rows(const struct ggml_tensor *t, int64_t r0, int64_t r1) {
-    struct ggml_tensor v = *t;
-    if (v.ne[0] == 1) return v;
-    v.data = (char *) v.data + (size_t) r0 * v.nb[0];
-    v.ne[0] = r1 - r0;
-    return v;
-}
-
 void fuse_apply(const struct task *k, const struct ggml_tensor *node, const struct ggml_tensor *out,
                 const struct ggml_tensor *src0, const struct ggml_tensor *src1) {
     struct ggml_tensor t = *node, s0 = *src0, s1 = src1 ? *src1 : s0;

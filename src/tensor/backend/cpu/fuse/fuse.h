@@ -48,8 +48,6 @@ int fuse_next(const struct ggml_cgraph *g, int i);
 bool fuse_apart(const struct ggml_tensor *a, const struct ggml_tensor *b);
 // Floats of a piece in cache: [n0, n1], packed.
 struct ggml_tensor fuse_tile(float *data, int64_t n0, int64_t n1);
-// t cut to rows [r0, r1) of dimension 0, where it has more than one.
-struct ggml_tensor fuse_rows(const struct ggml_tensor *t, int64_t r0, int64_t r1);
 // Computes what node computes, by its own function, from other sources to another place (out: shape, strides and data).
 void fuse_apply(const struct task *k, const struct ggml_tensor *node, const struct ggml_tensor *out,
                 const struct ggml_tensor *src0, const struct ggml_tensor *src1);

@@ -416,31 +416,38 @@ static void run_product(const struct layout *m, const struct task *k, int tile, 
     if (!direct && t->product->data) copy_out(m, k, tile, t->product, t->row0, p);
 }
 
+// Sum or product of floats, column by column: where one of them is a tile and the other is not, rows are short, and what an
+// operation does before it begins a row takes longer than the row.
+static bool by_columns(const struct ggml_tensor *op, const struct ggml_tensor *y, const struct ggml_tensor *a,
+                       const struct ggml_tensor *b) {
+    if ((op->op != GGML_OP_ADD && op->op != GGML_OP_MUL) || !row_direct(a) || !row_direct(b)) return false;
+    if (a->ne[0] != y->ne[0] || b->ne[0] != y->ne[0]) return false;
+    const kern_binary_fn fn = op->op == GGML_OP_ADD ? kern_binary()->add : kern_binary()->mul;
+    const size_t step_a = a->ne[1] == 1 ? 0 : a->nb[1], step_b = b->ne[1] == 1 ? 0 : b->nb[1];
+    for (int64_t c = 0; c < y->ne[1]; c++) {
+        fn(y->ne[0], (float *) (void *) row_at(y, c, 0, 0),
+           (const float *) (const void *) ((char *) a->data + (size_t) c * step_a),
+           (const float *) (const void *) ((char *) b->data + (size_t) c * step_b));
+    }
+    return true;
+}
+
 static void run_epilogue(const struct layout *m, const struct task *k, const struct member *e, bool last,
                          const struct piece *p) {
-    struct ggml_tensor src[2], t = last ? cut_tensor(e->t, p) : tile_tensor(m, k, e->tile, p);
-    struct ggml_tensor out = *e->t;
-    memcpy(out.ne, t.ne, sizeof out.ne);
-    memcpy(out.nb, t.nb, sizeof out.nb);
-    out.data = t.data;
-    for (int i = 0; i < 2; i++) {
-        if (e->operand[i] >= 0)
-            src[i] = tile_tensor(m, k, e->operand[i], p);
-        else if (e->t->src[i])
-            src[i] = cut_tensor(e->t->src[i], p);
-        else
-            continue;
-        out.src[i] = &src[i];
+    struct ggml_tensor src[2], tile = tile_tensor(m, k, e->tile, p);
+    const bool halves = e->t->op == GGML_OP_GLU && !e->t->src[1], two = halves || e->t->src[1];
+    for (int i = 0; i < (two ? 2 : 1); i++)
+        src[i] = e->operand[i] >= 0 ? tile_tensor(m, k, e->operand[i], p) : cut_tensor(e->t->src[i], p);
+    if (two && !halves) {
+        const struct ggml_tensor y = last ? cut_tensor(e->t, p) : tile;
+        if (by_columns(e->t, &y, &src[0], &src[1])) {
+            if (!last && e->t->data) copy_out(m, k, e->tile, e->t, 0, p);
+            return;
+        }
     }
-    if (e->t->op == GGML_OP_GLU && !e->t->src[1]) {  // the halves are gate and value, or the other way round
-        const bool swapped = tensor_param_i32(e->t, 1) != 0;
-        out.src[0] = &src[swapped];
-        out.src[1] = &src[!swapped];
-        tensor_set_param_i32(&out, 1, 0);
-    }
-    struct task alone = {.nth = 1, .crew = k->crew};
-    op_get(out.op)->run(&alone, &out);
-    if (!last && e->t->data) copy_out(m, k, e->tile, e->t, 0, p);
+    const int first = halves && tensor_param_i32(e->t, 1) != 0;  // of two halves, the gate
+    fuse_apply(k, e->t, &tile, &src[first], two ? &src[!first] : NULL);
+    if (e->t->data) copy_out(m, k, e->tile, e->t, 0, p);
 }
 
 static void run_piece(const struct layout *m, const struct task *k, int set, const struct piece *p) {
