@@ -189,7 +189,13 @@ step_valgrind() {
 step_fuzz() { bash scripts/fuzz.sh; }
 step_qemu() { bash scripts/qemu.sh; }
 
-full_steps="levels golden_sim tsan valgrind fuzz qemu"
+# The wrong calls again, where every access is checked.
+step_wrong_asan() {
+    no_shared && return 77
+    build asan llama && python3 tests/fault/wrong_calls.py "$shared/api" build/asan/lib --sanitize
+}
+
+full_steps="levels golden_sim wrong_asan tsan valgrind fuzz qemu"
 for s in install build models units ops golden numpy uses convert docs cli wrong programs plan bindings minilm package asan format tidy cppcheck; do run_step $s; done
 if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calls every public function wrongly, each call in a process of its own, and lists what crashed or hung.
 
-  wrong_calls.py SHARED_API_DIR LIB_DIR [--cc CC] [--only NAME] [--keep]
+  wrong_calls.py SHARED_API_DIR LIB_DIR [--cc CC] [--only NAME] [--sanitize] [--keep]
 
 The functions and their types come from the tables of the interface. Beside valid arguments (world.h) each call has one that is wrong:
 NULL for a pointer, tensors of unexpected kinds, the ends of the integers' ranges, enum values that do not exist, not-a-number; and all
@@ -199,17 +199,24 @@ int main(void) {
         const pid_t pid = fork();
         if (pid == 0) {
             const struct rlimit room = {(rlim_t) 4 << 30, (rlim_t) 4 << 30}, file = {1 << 24, 1 << 24};
-            setrlimit(RLIMIT_AS, &room);
+            if (!SANITIZED) setrlimit(RLIMIT_AS, &room);  // sanitizers reserve far more
             setrlimit(RLIMIT_FSIZE, &file);
-            alarm(20);
-            if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout)) _exit(1);
+            alarm(SANITIZED ? 120 : 20);
+            if (!freopen(SANITIZED ? "report.txt" : "/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout)) _exit(1);
             table[i]();
             _exit(0);
         }
         int status;
         waitpid(pid, &status, 0);
         if (WIFSIGNALED(status)) printf("%d signal %d\\n", i, WTERMSIG(status));
-        else if (WEXITSTATUS(status)) printf("%d exit %d\\n", i, WEXITSTATUS(status));
+        else if (WEXITSTATUS(status)) {
+            char what[256] = "", line[256];
+            FILE *f = fopen("report.txt", "r");
+            while (f && fgets(line, sizeof line, f))
+                if (!*what && (strstr(line, "ERROR: ") || strstr(line, "runtime error"))) strcpy(what, line);
+            if (f) fclose(f);
+            printf("%d exit %d %.*s\\n", i, WEXITSTATUS(status), (int) strcspn(what, "\\n"), what);
+        }
     }
     puts("end");
     world_clean();
@@ -233,6 +240,7 @@ def main():
     ap.add_argument("lib")
     ap.add_argument("--cc", default="cc")
     ap.add_argument("--only")
+    ap.add_argument("--sanitize", action="store_true", help="the libraries are built with address and undefined-behaviour sanitizers")
     ap.add_argument("--keep", action="store_true", help="leave the generated program in /tmp")
     args = ap.parse_args()
     if not os.path.isdir(args.api):
@@ -247,9 +255,11 @@ def main():
     src, exe = os.path.join(folder, "calls.c"), os.path.join(folder, "calls")
     open(src, "w", encoding="utf-8").write(source(all_calls))
     lib = os.path.abspath(args.lib)
-    subprocess.run([args.cc, "-std=gnu11", "-O0", "-w", src, "-o", exe, f"-I{HERE}", f"-I{ROOT}/include", f"-L{lib}", f"-Wl,-rpath,{lib}",
+    flags = ["-fsanitize=address,undefined", "-DSANITIZED=1"] if args.sanitize else ["-DSANITIZED=0"]
+    options = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:exitcode=99", "UBSAN_OPTIONS": "halt_on_error=1:exitcode=99"}
+    subprocess.run([args.cc, "-std=gnu11", "-O0", "-w", *flags, src, "-o", exe, f"-I{HERE}", f"-I{ROOT}/include", f"-L{lib}", f"-Wl,-rpath,{lib}",
                     "-lllama", "-lggml", "-lm"], check=True)
-    out = subprocess.run([exe], cwd=folder, capture_output=True, text=True, env={**os.environ, "GGML_ISA": os.environ.get("GGML_ISA", "avx2")})
+    out = subprocess.run([exe], cwd=folder, capture_output=True, text=True, env={**os.environ, **options, "GGML_ISA": os.environ.get("GGML_ISA", "avx2")})
     lines = out.stdout.split("\n")
     if "end" not in lines:
         print(f"the program did not come to its end: {out.returncode} {out.stderr[-500:]}")
