@@ -21,7 +21,8 @@ static int64_t source_row(const struct piece *p, int64_t r, int64_t n) {
     if (!p->pairs && !p->groups) return r;
     const int64_t dim = p->n_dim > 0 ? p->n_dim : 1;
     if (!p->fused) return r / dim * dim + half_place(p, r % dim);
-    const int64_t q = (int64_t) p->n_head * dim, k = q + (int64_t) p->n_head_kv * dim, per = p->n_head / p->n_head_kv;
+    const int64_t q = (int64_t) p->n_head * dim, k = q + (int64_t) p->n_head_kv * dim,
+                  per = p->n_head_kv > 0 ? p->n_head / p->n_head_kv : 1;
     if (n != k + (k - q)) return r;  // values of another width: as they are
     const int64_t part = r < q   ? 0
                          : r < k ? 1
