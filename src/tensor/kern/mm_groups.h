@@ -144,5 +144,8 @@ INTS(IQ4_NL, iq4_nl)
 INTS(IQ4_XS, iq4_xs)
 INTS(MXFP4, mxfp4)
 INTS(NVFP4, nvfp4)
+INTS(TQ2_0, tq2_0)
+INTS(Q1_0, q1_0)
+INTS(Q2_0, q2_0)
 #include "kern/mm_quant.def"
 #undef QUANT

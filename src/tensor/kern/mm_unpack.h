@@ -213,6 +213,46 @@ INLINE void unpack_q8_0(struct sink *k, const uint8_t *p, size_t stride, int n, 
     }
 }
 
+// One block of q1_0 or q2_0 is a half and 16 bytes, for 4 or 2 groups.
+INLINE void unpack_q1_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    uint32_t h[GROUPS / 4][MM_L];
+    const vi two = bytes_set1(2);
+    struct rows r = rows_at(p, stride);
+    gather_scales(r, sizeof(struct block_q1_0), n / 4, h);
+    for (int b = 0; b < n / 4; b++, rows_advance(&r, sizeof(struct block_q1_0))) {
+        vi t[4];
+        load_words(&r, 2, t);
+        UNROLL for (int g = 0; g < 4; g++, out += step) {
+            vi w[8];
+            UNROLL for (int j = 0; j < 8; j++) w[j] = vi_set1(0);
+            fifth_bits(t[g], w);
+            UNROLL for (int j = 0; j < 8; j++) w[j] = vi_and(sr(w[j], 3), two);
+            put_scales(out, false, h[b]);
+            put_words(k, out, w, 32, false, 1, 15);
+        }
+    }
+}
+
+INLINE void unpack_q2_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    uint32_t h[GROUPS / 2][MM_L];
+    const vi two = bytes_set1(3), byte = vi_set1(255);
+    struct rows r = rows_at(p, stride);
+    gather_scales(r, sizeof(struct block_q2_0), n / 2, h);
+    for (int b = 0; b < n / 2; b++, rows_advance(&r, sizeof(struct block_q2_0))) {
+        vi t[4];
+        load_words(&r, 2, t);
+        UNROLL for (int g = 0; g < 2; g++, out += step) {
+            vi w[8];
+            UNROLL for (int j = 0; j < 8; j++) {  // a byte's four values to the four bytes of a word
+                const vi x = vi_and(sr(t[2 * g + j / 4], 8 * (j % 4)), byte), y = vi_or(x, sl(x, 12));
+                w[j] = vi_and(vi_or(y, sl(y, 6)), two);
+            }
+            put_scales(out, false, h[b]);
+            put_words(k, out, w, 32, false, 1, 15);
+        }
+    }
+}
+
 // ---- blocks of 256 --------------------------------------------------------------------------------------------------
 
 // Byte i of each lane as a float.
@@ -358,6 +398,28 @@ INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
     }
 }
 
+INLINE void unpack_tq2_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    const vi two = bytes_set1(3);
+    struct rows r = rows_at(p, stride);
+    for (; n > 0; n -= 8, rows_advance(&r, sizeof(struct block_tq2_0))) {
+        vi t[4];
+        load_words(&r, 50, t);  // its last word ends with d
+        const vf d = half_high(t[3]);
+        for (int half = 0; half < 2; half++) {
+            vi q[8], w[8];
+            load_32(&r, (size_t) (32 * half), q);
+            for (int part = 0; part < 4; part++, out += step) {
+                UNROLL for (int j = 0; j < 8; j++) {
+                    w[j] = vi_and(q[j], two);
+                    q[j] = sr(q[j], 2);
+                }
+                vf_store(out->s[0], d);
+                put_words(k, out, w, 32, false, 1, 15);
+            }
+        }
+    }
+}
+
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
 #if defined(__AVX512F__)
@@ -434,6 +496,37 @@ INLINE void unpack_mxfp4(struct sink *k, const uint8_t *p, size_t stride, int n,
     }
 }
 
+// Scales of nvfp4, a byte per 16 values: 4 bits of exponent, 3 of mantissa, halved as the table's values are doubled.
+INLINE vf fp4_scale(vi byte) {
+    const vi c = vi_and(byte, vi_set1(127)), tiny = vi_and(c, vi_set1(0x78));
+    const vf normal = vf_from_bits(vi_add(sl(c, 20), vi_set1(119 << 23)));
+    const vf x = vf_sel(vi_eq(tiny, vi_set1(0)), vf_mul(vf_from_vi(c), vf_set1(0x1p-10f)), normal);
+    return vf_sel(vi_eq(c, vi_set1(127)), vf_from_bits(vi_set1(0x7fc00000)), x);
+}
+
+INLINE void unpack_nvfp4(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    uint32_t h[GROUPS / 2][MM_L];
+    const vi low = bytes_set1(15);
+    struct rows r = rows_at(p, stride);
+    gather_scales(r, sizeof(struct block_nvfp4), n / 2, h);
+    for (int b = 0; b < n / 2; b++, rows_advance(&r, sizeof(struct block_nvfp4))) {
+        const vi scales = vi_load(h[b]);
+        UNROLL for (int g = 0; g < 2; g++, out += step) {
+            vi t[4], w[8];
+            load_words(&r, (size_t) (4 + 16 * g), t);
+            UNROLL for (int j = 0; j < 2; j++) {
+                w[j] = vi_and(t[j], low);
+                w[j + 2] = vi_and(sr(t[j], 4), low);
+                w[j + 4] = vi_and(t[j + 2], low);
+                w[j + 6] = vi_and(sr(t[j + 2], 4), low);
+                vf_store(out->s[j], fp4_scale(sr(scales, 8 * (2 * g + j))));
+            }
+            look_up_words(codebook_fp4, 16, w);
+            put_words(k, out, w, 16, false, 16, 63);
+        }
+    }
+}
+
 // Row by row, through the type's integer form.
 INLINE void unpack_ints(struct sink *k, const struct type *type, const uint8_t *p, size_t stride, int n,
                         struct panel_group *out, int step, int offset, int max) {
@@ -452,10 +545,6 @@ INLINE void unpack_ints(struct sink *k, const struct type *type, const uint8_t *
             rows_advance(&r, 32);
         }
     }
-}
-
-INLINE void unpack_nvfp4(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
-    unpack_ints(k, type_get(GGML_TYPE_NVFP4), p, stride, n, out, step, 16, 63);
 }
 
 #define QUANT(...)
