@@ -81,6 +81,13 @@ step_uses() {
     "$python" tests/golden/uses.py build "$shared" $([ $full = 1 ] || echo --fast)
 }
 
+# Mixtures, options, sizes and refusals of lamina quantize.
+step_quantize() {
+    no_shared && return 77
+    venv numpy numpy gguf
+    "$python" tests/compat/quantize.py build/bin/lamina "$shared"
+}
+
 # Checkpoints of the field's classes, made for the purpose, back to what they were made from.
 step_convert() {
     venv numpy numpy gguf
@@ -196,7 +203,7 @@ step_wrong_asan() {
 }
 
 full_steps="levels golden_sim wrong_asan tsan valgrind fuzz qemu"
-for s in install build models units ops golden numpy uses convert docs cli wrong programs plan bindings minilm package asan format tidy cppcheck; do run_step $s; done
+for s in install build models units ops golden numpy uses convert quantize docs cli wrong programs plan bindings minilm package asan format tidy cppcheck; do run_step $s; done
 if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]

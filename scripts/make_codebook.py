@@ -43,24 +43,31 @@ def grid(name, values, dims, bits):
     start = [sum(c >> half < h for c in codes) for h in range((1 << half) + 1)]
     up = name.upper()
     word = "uint64_t" if dims == 8 else "uint32_t"
-    bytes_ = ", ".join(str(x & 255) for x in levels + [0] * ((1 << bits) - len(levels)))
     level = sum((x & 255) << (8 * i) for i, x in enumerate(levels))
     n = len(codes)
     print(f"// {name}: {n} entries of {dims} values out of {{{', '.join(map(str, levels))}}}")
     print(f"#define {up}(X) \\")
     print(lines([f"X({c:#06x})" for c in codes], 11, end=" \\"))
-    print(f"#define VALUE_{up}(c, i) ((({word}) ({level:#x}ull >> (8 * ((c) >> ({bits} * (i)) & {(1 << bits) - 1})) & 255)) << (8 * (i)))")
-    terms = " | ".join(f"VALUE_{up}(c, {i})" for i in range(dims))
-    print(f"#define ENTRY_{up}(c) ({terms}),")
-    print(f"const {word} codebook_{name}[{n}] = {{{up}(ENTRY_{up})}};")
-    print(f"static const uint16_t codes_{name}[{n}] = {{{up}(CODE)}};")
+    halves = " | ".join(f"FOUR({word}, {level:#x}ull, {bits}, c, {i})" for i in range(0, dims, 4))
+    print(f"#define ENTRY_{up}(c) {halves},")
     print(f"static const uint16_t start_{name}[] = {{")
     print(lines([f"{v}," for v in start], 20))
     print("};")
-    print(f"const struct codebook codebook_search_{name} = {{")
-    print(f"    .codes = codes_{name}, .start = start_{name},")
-    print(f"    .levels = {{{', '.join(f'{x}.0f' for x in levels)}}},")
-    print("};\n")
+    print(f"GRID({name}, {up}, {word}, {n}, {', '.join(f'{x}.0f' for x in levels)})\n")
+
+
+MACROS = """\
+#define CODE(c) c,
+// Bytes of an entry: value i is the level that `bits` bits of the code name, and stands at byte i.
+#define BYTE(word, levels, bits, c, i) (((word) ((levels) >> (8 * ((c) >> ((bits) * (i)) & ((1 << (bits)) - 1))) & 255)) << (8 * (i)))
+#define FOUR(word, levels, bits, c, i) \\
+    (BYTE(word, levels, bits, c, i) | BYTE(word, levels, bits, c, i + 1) | BYTE(word, levels, bits, c, i + 2) | BYTE(word, levels, bits, c, i + 3))
+// The table that decoders read, and what encoders search.
+#define GRID(name, UP, word, n, ...) \\
+    const word codebook_##name[n] = {UP(ENTRY_##UP)}; \\
+    static const uint16_t codes_##name[n] = {UP(CODE)}; \\
+    const struct codebook codebook_search_##name = {.codes = codes_##name, .start = start_##name, .levels = {__VA_ARGS__}};
+"""
 
 
 def main():
@@ -68,7 +75,7 @@ def main():
     print("// Codebooks of the table-driven formats. Made by scripts/make_codebook.py: change that, not this. Compiled once.")
     print("// clang-format off")
     print('#include "type/codebook.h"\n')
-    print("#define CODE(c) c,\n")
+    print(MACROS)
     for name, key, dims, bits in GRIDS:
         grid(name, tables[key], dims, bits)
     print("// Byte of signs for 7 stored bits: the eighth makes the number of minus signs even.")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the table of docs/quantization.md: models requantized from F32 to every mixture, and how well each still predicts a fixed text.
 
-    python3 scripts/quantization_table.py build/bin/lamina MODEL.gguf...  > table.md
+    python3 scripts/quantization_table.py build/bin/lamina [--only MIXTURE,...] MODEL.gguf...  > table.md
 
 Each model is first written as F32 (what its file holds, decoded), then as every mixture from there. The text is the beginnings of Python's LICENSE.txt and
 pydoc_data/topics.py (3.11), N characters of each, in windows of 512 tokens of which the second halves are scored. Importance, for the mixtures that
@@ -65,6 +65,12 @@ def line(name, path, s, weights):
 
 
 def main():
+    global MIXTURES, WITH_IMATRIX
+    if "--only" in sys.argv:
+        at = sys.argv.index("--only")
+        only = sys.argv[at + 1].split(",")
+        del sys.argv[at:at + 2]
+        MIXTURES, WITH_IMATRIX = ([n for n in names if n in only] for names in (MIXTURES, WITH_IMATRIX))
     with tempfile.TemporaryDirectory() as folder:
         scored, measured = texts(folder)
         for model in sys.argv[2:]:

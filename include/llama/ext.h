@@ -40,10 +40,12 @@ LLAMA_API int llama_model_convert(const char *checkpoint, const char *path, cons
 struct llama_quantize_report {
     uint32_t n_tensors;
     uint64_t bytes_in, bytes_out;  // of the tensors' data
+    uint64_t bytes_files;          // of all that is written, headers and padding included
 };
 
 // llama_model_quantize with progress (0 .. 1; false cancels; called on the caller's thread) and the sizes, which are exact in a dry run
-// too. progress and report may be NULL. 0, else a code after a sentence at ggml_last_error(); the input is never changed.
+// too. Values that a type cannot hold (1e30 in f16, which conversions write as infinity) are refused. progress and report may be NULL. 0, else a code
+// after a sentence at ggml_last_error(); the input is never changed.
 LLAMA_API uint32_t llama_model_quantize_report(const char *fname_inp, const char *fname_out,
                                                const struct llama_model_quantize_params *params,
                                                llama_progress_callback progress, void *progress_data,

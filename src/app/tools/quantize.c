@@ -109,7 +109,8 @@ static int run(struct params *p) {
     struct llama_model_quantize_params q = llama_model_quantize_default_params();
     struct llama_model_tensor_override types[65] = {{0}};
     struct text list = {0};
-    int status = find_mixture(mixture, &q.ftype);
+    q.only_copy = p->only_copy || strcasecmp(mixture, "COPY") == 0;
+    int status = q.only_copy ? 0 : find_mixture(mixture, &q.ftype);
     if (!status && !output) {
         status = default_output(made, sizeof(made), input, mixture);
         output = made;
@@ -138,7 +139,6 @@ static int run(struct params *p) {
         q.pure = p->pure;
         q.allow_requantize = p->allow_requantize;
         q.quantize_output_tensor = !p->leave_output;
-        q.only_copy = p->only_copy;
         q.keep_split = p->keep_split;
         q.dry_run = p->dry_run;
         const int64_t start = llama_time_us();
@@ -147,7 +147,8 @@ static int run(struct params *p) {
         if (llama_model_quantize_report(input, output, &q, on_progress, NULL, &r) != 0)
             status = console_interrupted() ? 130 : console_library_error();
         else if (p->dry_run)
-            printf("%u tensors, %llu bytes\n", r.n_tensors, (unsigned long long) r.bytes_out);
+            printf("%u tensors, %llu bytes; with headers %llu\n", r.n_tensors, (unsigned long long) r.bytes_out,
+                   (unsigned long long) r.bytes_files);
         else
             console_note("%s: %s -> %s in %.1f s", output, console_bytes(in, (double) r.bytes_in),
                          console_bytes(out, (double) r.bytes_out), (double) (llama_time_us() - start) / 1e6);

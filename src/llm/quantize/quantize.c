@@ -42,7 +42,7 @@ struct output {
     struct gguf_context *gguf;
     struct ggml_context *ctx;
     int fd;
-    uint64_t data_start;
+    uint64_t data_start, size;
 };
 
 struct job {
@@ -54,7 +54,9 @@ struct job {
     struct output *outs;
     int n_outs;
     struct mixture_model shape;
-    uint64_t bytes_in, bytes_out;
+    uint64_t bytes_in, bytes_out, bytes_files;
+    int n_fallback;
+    char fallback[128 + GGML_MAX_NAME];  // what became of the first such tensor
     llama_progress_callback progress;
     void *progress_data;
     // while writing
@@ -137,7 +139,19 @@ static bool type_forced(const struct llama_model_quantize_params *p, enum role r
     return true;
 }
 
-static enum err decide(const struct job *j, struct item *it) {
+// Rows that don't hold whole blocks of the type get the nearest that fits.
+static enum ggml_type fit(struct job *j, const struct item *it, enum ggml_type type) {
+    const enum ggml_type fits = mixture_fit(type, it->ne[0]);
+    if (fits == type) return type;
+    char what[sizeof(j->fallback)];
+    snprintf(what, sizeof(what), "rows of '%s' (%" PRId64 " columns) don't hold whole blocks of %s and become %s", it->from,
+             it->ne[0], ggml_type_name(type), ggml_type_name(fits));
+    ggml_log_write(GGML_LOG_LEVEL_INFO, "%s\n", what);
+    if (j->n_fallback++ == 0) memcpy(j->fallback, what, sizeof(what));
+    return fits;
+}
+
+static enum err decide(struct job *j, struct item *it) {
     const struct llama_model_quantize_params *p = j->p;
     char base[GGML_MAX_NAME];
     const char *suffix;
@@ -156,7 +170,7 @@ static enum err decide(const struct job *j, struct item *it) {
         p->token_embedding_type != GGML_TYPE_COUNT)
         (void) type_forced(p, role, j->shape.tied, &type);
     TRY(find_override(j, it->from, &type));
-    type = mixture_fit(type, it->ne[0]);
+    type = fit(j, it, type);
     if (type == it->type_in) return ERR_OK;
     if (ggml_is_quantized(it->type_in) && !p->allow_requantize)
         return err_set(ERR_INVALID,
@@ -271,16 +285,14 @@ static void first_keys(const struct job *j, struct gguf_context *g) {
     override_keys(j->p, g);
 }
 
-static enum err open_output(struct job *j, int i, const char *path) {
+static enum err make_header(struct job *j, int i, const char *path) {
     struct output *o = &j->outs[i];
-    o->fd = -1;
     int len = snprintf(o->path, sizeof(o->path), "%s", path);
     if (j->n_outs > 1) {
         const size_t n = strlen(path), cut = n > 5 && strcmp(path + n - 5, ".gguf") == 0 ? n - 5 : n;
         len = snprintf(o->path, sizeof(o->path), "%.*s-%05d-of-%05d.gguf", (int) cut, path, i + 1, j->n_outs);
     }
     if (len < 0 || len >= (int) sizeof(o->path)) return err_set(ERR_INVALID, "the path %s is too long", path);
-    snprintf(o->tmp, sizeof(o->tmp), "%s.part", o->path);
     o->gguf = gguf_init_empty();
     o->ctx = ggml_init(
         (struct ggml_init_params){.mem_size = (size_t) (j->n_items + 1) * ggml_tensor_overhead(), .no_alloc = true});
@@ -292,6 +304,7 @@ static enum err open_output(struct job *j, int i, const char *path) {
         gguf_remove_key(o->gguf, "split.tensors.count");
     }
     if (i == 0) first_keys(j, o->gguf);
+    uint64_t end = 0;
     for (int k = 0; k < j->n_items; k++) {
         struct item *it = &j->items[k];
         if (it->out != i) continue;
@@ -300,13 +313,25 @@ static enum err open_output(struct job *j, int i, const char *path) {
         ggml_set_name(t, it->name);
         gguf_add_tensor(o->gguf, t);
         it->offset_out = gguf_get_tensor_offset(o->gguf, gguf_get_n_tensors(o->gguf) - 1);
+        if (it->offset_out + it->bytes_out > end) end = it->offset_out + it->bytes_out;
     }
+    const uint64_t align = gguf_get_alignment(o->gguf);
+    o->data_start = gguf_get_meta_size(o->gguf);
+    o->size = o->data_start + (end + align - 1) / align * align;
+    j->bytes_files += o->size;
+    return ERR_OK;
+}
+
+static enum err open_output(struct output *o) {
+    snprintf(o->tmp, sizeof(o->tmp), "%s.part", o->path);
     FILE *f = fopen(o->tmp, "wb");
     if (!f) return err_set(ERR_IO, "cannot write %s: %s", o->tmp, strerror(errno));
     const bool ok = gguf_write_to_file_ptr(o->gguf, f, true);
     const off_t at = ftello(f);
     if (fclose(f) != 0 || !ok) return ok ? err_set(ERR_IO, "writing %s failed: %s", o->tmp, strerror(errno)) : ERR_IO;
-    o->data_start = (uint64_t) at;
+    if ((uint64_t) at != o->data_start)
+        return err_set(ERR_FAILED, "the header of %s has %lld bytes instead of %" PRIu64, o->tmp, (long long) at,
+                       o->data_start);
     o->fd = open(o->tmp, O_WRONLY | O_CLOEXEC);
     return o->fd >= 0 ? ERR_OK : err_set(ERR_IO, "cannot write %s: %s", o->tmp, strerror(errno));
 }
@@ -359,6 +384,10 @@ static enum err encode(struct worker *w, const struct item *it, int64_t r0, int6
                                                  it->ne[0], importance);
         if (wrote != (size_t) now * row_out)
             return err_set(ERR_FAILED, "tensor '%s', rows from %" PRId64 ": %s", it->from, r0 + r, ggml_last_error());
+        // a value or a block's scale beyond the type's range is written as infinity: such a file must not come to be
+        if (it->type_out != GGML_TYPE_F32 && !ggml_validate_row_data(it->type_out, w->out + (size_t) r * row_out, wrote))
+            return err_set(ERR_FAILED, "tensor '%s', rows from %" PRId64 ", cannot be held by %s: %s", it->from, r0 + r,
+                           ggml_type_name(it->type_out), ggml_last_error());
         r += now;
     }
     return ERR_OK;
@@ -421,23 +450,25 @@ static enum err write_data(struct job *j) {
     if (j->failed) return err_set(ERR_FAILED, "%s", j->message);
     for (int i = 0; i < j->n_outs; i++) {  // the last tensor's padding
         struct output *o = &j->outs[i];
-        uint64_t end = 0;
-        const uint64_t align = gguf_get_alignment(o->gguf);
-        for (int k = 0; k < j->n_items; k++)
-            if (j->items[k].out == i && j->items[k].offset_out + j->items[k].bytes_out > end)
-                end = j->items[k].offset_out + j->items[k].bytes_out;
-        if (ftruncate(o->fd, (off_t) (o->data_start + (end + align - 1) / align * align)) != 0)
-            return err_set(ERR_IO, "writing %s failed: %s", o->tmp, strerror(errno));
+        if (ftruncate(o->fd, (off_t) o->size) != 0) return err_set(ERR_IO, "writing %s failed: %s", o->tmp, strerror(errno));
     }
     return ERR_OK;
 }
 
-static enum err write_files(struct job *j, const char *path) {
+static enum err make_headers(struct job *j, const char *path) {
     j->n_outs = j->p->keep_split ? j->in.n_sources : 1;
     j->outs = calloc((size_t) j->n_outs, sizeof(*j->outs));
     if (!j->outs) return err_set(ERR_NOMEM, "no memory for %d files", j->n_outs);
     for (int i = 0; i < j->n_outs; i++) j->outs[i].fd = -1;
-    for (int i = 0; i < j->n_outs; i++) TRY(open_output(j, i, path));
+    for (int i = 0; i < j->n_outs; i++) TRY(make_header(j, i, path));
+    if (j->n_fallback)
+        ggml_log_write(GGML_LOG_LEVEL_WARN, "%d of %d tensors are written in another type than the mixture's: %s\n",
+                       j->n_fallback, j->n_items, j->fallback);
+    return ERR_OK;
+}
+
+static enum err write_files(struct job *j) {
+    for (int i = 0; i < j->n_outs; i++) TRY(open_output(&j->outs[i]));
     TRY(write_data(j));
     for (int i = 0; i < j->n_outs; i++) {
         struct output *o = &j->outs[i];
@@ -481,10 +512,13 @@ uint32_t llama_model_quantize_report(const char *fname_inp, const char *fname_ou
                      ? ERR_OK
                      : err_set(ERR_INVALID, "llama_model_quantize: a file name is NULL");
     if (e == ERR_OK) e = plan(j, fname_inp);
+    if (e == ERR_OK) e = make_headers(j, fname_out ? fname_out : "");
     if (e == ERR_OK && report)
-        *report = (struct llama_quantize_report){
-            .n_tensors = (uint32_t) j->n_items, .bytes_in = j->bytes_in, .bytes_out = j->bytes_out};
-    if (e == ERR_OK && !j->p->dry_run) e = write_files(j, fname_out);
+        *report = (struct llama_quantize_report){.n_tensors = (uint32_t) j->n_items,
+                                                 .bytes_in = j->bytes_in,
+                                                 .bytes_out = j->bytes_out,
+                                                 .bytes_files = j->bytes_files};
+    if (e == ERR_OK && !j->p->dry_run) e = write_files(j);
     if (e == ERR_OK)
         ggml_log_write(GGML_LOG_LEVEL_INFO, "%d tensors, %.2f MiB -> %.2f MiB\n", j->n_items, (double) j->bytes_in / 1048576,
                        (double) j->bytes_out / 1048576);

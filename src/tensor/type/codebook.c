@@ -3,6 +3,15 @@
 #include "type/codebook.h"
 
 #define CODE(c) c,
+// Bytes of an entry: value i is the level that `bits` bits of the code name, and stands at byte i.
+#define BYTE(word, levels, bits, c, i) (((word) ((levels) >> (8 * ((c) >> ((bits) * (i)) & ((1 << (bits)) - 1))) & 255)) << (8 * (i)))
+#define FOUR(word, levels, bits, c, i) \
+    (BYTE(word, levels, bits, c, i) | BYTE(word, levels, bits, c, i + 1) | BYTE(word, levels, bits, c, i + 2) | BYTE(word, levels, bits, c, i + 3))
+// The table that decoders read, and what encoders search.
+#define GRID(name, UP, word, n, ...) \
+    const word codebook_##name[n] = {UP(ENTRY_##UP)}; \
+    static const uint16_t codes_##name[n] = {UP(CODE)}; \
+    const struct codebook codebook_search_##name = {.codes = codes_##name, .start = start_##name, .levels = {__VA_ARGS__}};
 
 // iq2_xxs: 256 entries of 8 values out of {8, 25, 43}
 #define IQ2_XXS(X) \
@@ -30,10 +39,7 @@
     X(0x8802) X(0x8904) X(0x8a11) X(0x9004) X(0x9010) X(0x9024) X(0x9040) X(0x90a1) X(0x9116) X(0x9180) X(0x9245) \
     X(0x9400) X(0x9422) X(0x9444) X(0x9551) X(0x9881) X(0x9920) X(0xa002) X(0xa050) X(0xa085) X(0xa109) X(0xa200) \
     X(0xa418) X(0xa850) X(0xa904)
-#define VALUE_IQ2_XXS(c, i) (((uint64_t) (0x2b1908ull >> (8 * ((c) >> (2 * (i)) & 3)) & 255)) << (8 * (i)))
-#define ENTRY_IQ2_XXS(c) (VALUE_IQ2_XXS(c, 0) | VALUE_IQ2_XXS(c, 1) | VALUE_IQ2_XXS(c, 2) | VALUE_IQ2_XXS(c, 3) | VALUE_IQ2_XXS(c, 4) | VALUE_IQ2_XXS(c, 5) | VALUE_IQ2_XXS(c, 6) | VALUE_IQ2_XXS(c, 7)),
-const uint64_t codebook_iq2_xxs[256] = {IQ2_XXS(ENTRY_IQ2_XXS)};
-static const uint16_t codes_iq2_xxs[256] = {IQ2_XXS(CODE)};
+#define ENTRY_IQ2_XXS(c) FOUR(uint64_t, 0x2b1908ull, 2, c, 0) | FOUR(uint64_t, 0x2b1908ull, 2, c, 4),
 static const uint16_t start_iq2_xxs[] = {
     0, 21, 28, 32, 32, 45, 53, 58, 58, 68, 70, 72, 72, 72, 72, 72, 72, 81, 87, 89,
     89, 95, 97, 99, 99, 104, 107, 108, 108, 108, 108, 108, 108, 115, 117, 119, 119, 124, 127, 128,
@@ -49,10 +55,7 @@ static const uint16_t start_iq2_xxs[] = {
     256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256,
     256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256,
 };
-const struct codebook codebook_search_iq2_xxs = {
-    .codes = codes_iq2_xxs, .start = start_iq2_xxs,
-    .levels = {8.0f, 25.0f, 43.0f},
-};
+GRID(iq2_xxs, IQ2_XXS, uint64_t, 256, 8.0f, 25.0f, 43.0f)
 
 // iq2_xs: 512 entries of 8 values out of {8, 25, 43}
 #define IQ2_XS(X) \
@@ -103,10 +106,7 @@ const struct codebook codebook_search_iq2_xxs = {
     X(0xa02a) X(0xa0a0) X(0xa151) X(0xa159) X(0xa1a6) X(0xa200) X(0xa202) X(0xa208) X(0xa22a) X(0xa280) X(0xa2a0) \
     X(0xa440) X(0xa495) X(0xa665) X(0xa698) X(0xa80a) X(0xa820) X(0xa822) X(0xa828) X(0xa8a0) X(0xa8a8) X(0xa904) \
     X(0xa984) X(0xa986) X(0xaa28) X(0xaa2a) X(0xaa91) X(0xaaaa)
-#define VALUE_IQ2_XS(c, i) (((uint64_t) (0x2b1908ull >> (8 * ((c) >> (2 * (i)) & 3)) & 255)) << (8 * (i)))
-#define ENTRY_IQ2_XS(c) (VALUE_IQ2_XS(c, 0) | VALUE_IQ2_XS(c, 1) | VALUE_IQ2_XS(c, 2) | VALUE_IQ2_XS(c, 3) | VALUE_IQ2_XS(c, 4) | VALUE_IQ2_XS(c, 5) | VALUE_IQ2_XS(c, 6) | VALUE_IQ2_XS(c, 7)),
-const uint64_t codebook_iq2_xs[512] = {IQ2_XS(ENTRY_IQ2_XS)};
-static const uint16_t codes_iq2_xs[512] = {IQ2_XS(CODE)};
+#define ENTRY_IQ2_XS(c) FOUR(uint64_t, 0x2b1908ull, 2, c, 0) | FOUR(uint64_t, 0x2b1908ull, 2, c, 4),
 static const uint16_t start_iq2_xs[] = {
     0, 31, 53, 66, 66, 87, 99, 106, 106, 122, 128, 133, 133, 133, 133, 133, 133, 154, 167, 173,
     173, 186, 190, 193, 193, 200, 203, 205, 205, 205, 205, 205, 205, 218, 224, 228, 228, 233, 237, 240,
@@ -122,10 +122,7 @@ static const uint16_t start_iq2_xs[] = {
     512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512,
     512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512,
 };
-const struct codebook codebook_search_iq2_xs = {
-    .codes = codes_iq2_xs, .start = start_iq2_xs,
-    .levels = {8.0f, 25.0f, 43.0f},
-};
+GRID(iq2_xs, IQ2_XS, uint64_t, 512, 8.0f, 25.0f, 43.0f)
 
 // iq2_s: 1024 entries of 8 values out of {8, 25, 43}
 #define IQ2_S(X) \
@@ -223,10 +220,7 @@ const struct codebook codebook_search_iq2_xs = {
     X(0xa28a) X(0xa2a8) X(0xa401) X(0xa404) X(0xa410) X(0xa440) X(0xa489) X(0xa4a4) X(0xa500) X(0xa519) X(0xa651) \
     X(0xa80a) X(0xa828) X(0xa8a2) X(0xa954) X(0xa986) X(0xaa08) X(0xaa0a) X(0xaa20) X(0xaa22) X(0xaa28) X(0xaa88) \
     X(0xaaaa)
-#define VALUE_IQ2_S(c, i) (((uint64_t) (0x2b1908ull >> (8 * ((c) >> (2 * (i)) & 3)) & 255)) << (8 * (i)))
-#define ENTRY_IQ2_S(c) (VALUE_IQ2_S(c, 0) | VALUE_IQ2_S(c, 1) | VALUE_IQ2_S(c, 2) | VALUE_IQ2_S(c, 3) | VALUE_IQ2_S(c, 4) | VALUE_IQ2_S(c, 5) | VALUE_IQ2_S(c, 6) | VALUE_IQ2_S(c, 7)),
-const uint64_t codebook_iq2_s[1024] = {IQ2_S(ENTRY_IQ2_S)};
-static const uint16_t codes_iq2_s[1024] = {IQ2_S(CODE)};
+#define ENTRY_IQ2_S(c) FOUR(uint64_t, 0x2b1908ull, 2, c, 0) | FOUR(uint64_t, 0x2b1908ull, 2, c, 4),
 static const uint16_t start_iq2_s[] = {
     0, 34, 62, 81, 81, 114, 143, 158, 158, 183, 198, 206, 206, 206, 206, 206, 206, 237, 266, 280,
     280, 308, 328, 339, 339, 356, 368, 372, 372, 372, 372, 372, 372, 393, 408, 418, 418, 437, 448, 453,
@@ -242,10 +236,7 @@ static const uint16_t start_iq2_s[] = {
     1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024,
     1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024,
 };
-const struct codebook codebook_search_iq2_s = {
-    .codes = codes_iq2_s, .start = start_iq2_s,
-    .levels = {8.0f, 25.0f, 43.0f},
-};
+GRID(iq2_s, IQ2_S, uint64_t, 1024, 8.0f, 25.0f, 43.0f)
 
 // iq3_xxs: 256 entries of 4 values out of {4, 12, 20, 28, 36, 44, 52, 62}
 #define IQ3_XXS(X) \
@@ -273,20 +264,14 @@ const struct codebook codebook_search_iq2_s = {
     X(0x0d6a) X(0x0d9b) X(0x0dc3) X(0x0dd1) X(0x0e03) X(0x0e05) X(0x0e07) X(0x0e08) X(0x0e1a) X(0x0e2a) X(0x0e56) \
     X(0x0e60) X(0x0e8a) X(0x0ea5) X(0x0eaa) X(0x0ec0) X(0x0ecd) X(0x0edb) X(0x0ef0) X(0x0f11) X(0x0f21) X(0x0f40) \
     X(0x0f42) X(0x0f54) X(0x0f98)
-#define VALUE_IQ3_XXS(c, i) (((uint32_t) (0x3e342c241c140c04ull >> (8 * ((c) >> (3 * (i)) & 7)) & 255)) << (8 * (i)))
-#define ENTRY_IQ3_XXS(c) (VALUE_IQ3_XXS(c, 0) | VALUE_IQ3_XXS(c, 1) | VALUE_IQ3_XXS(c, 2) | VALUE_IQ3_XXS(c, 3)),
-const uint32_t codebook_iq3_xxs[256] = {IQ3_XXS(ENTRY_IQ3_XXS)};
-static const uint16_t codes_iq3_xxs[256] = {IQ3_XXS(CODE)};
+#define ENTRY_IQ3_XXS(c) FOUR(uint32_t, 0x3e342c241c140c04ull, 3, c, 0),
 static const uint16_t start_iq3_xxs[] = {
     0, 12, 23, 35, 41, 47, 51, 53, 58, 69, 74, 81, 87, 90, 94, 95, 97, 106, 116, 125,
     130, 132, 136, 136, 140, 148, 154, 160, 162, 165, 169, 172, 174, 180, 181, 186, 188, 191, 194, 194,
     198, 201, 205, 208, 210, 214, 216, 217, 219, 223, 225, 227, 229, 230, 232, 233, 235, 241, 243, 246,
     250, 252, 255, 256, 256,
 };
-const struct codebook codebook_search_iq3_xxs = {
-    .codes = codes_iq3_xxs, .start = start_iq3_xxs,
-    .levels = {4.0f, 12.0f, 20.0f, 28.0f, 36.0f, 44.0f, 52.0f, 62.0f},
-};
+GRID(iq3_xxs, IQ3_XXS, uint32_t, 256, 4.0f, 12.0f, 20.0f, 28.0f, 36.0f, 44.0f, 52.0f, 62.0f)
 
 // iq3_s: 512 entries of 4 values out of {1, 3, 5, 7, 9, 11, 13, 15}
 #define IQ3_S(X) \
@@ -337,20 +322,14 @@ const struct codebook codebook_search_iq3_xxs = {
     X(0x0e2c) X(0x0e32) X(0x0e42) X(0x0e49) X(0x0e54) X(0x0e63) X(0x0e65) X(0x0e81) X(0x0e84) X(0x0e88) X(0x0e8e) \
     X(0x0e91) X(0x0e98) X(0x0ea9) X(0x0ec2) X(0x0eda) X(0x0edd) X(0x0eeb) X(0x0f01) X(0x0f05) X(0x0f0b) X(0x0f10) \
     X(0x0f28) X(0x0f52) X(0x0f62) X(0x0f82) X(0x0f99) X(0x0fc0)
-#define VALUE_IQ3_S(c, i) (((uint32_t) (0xf0d0b0907050301ull >> (8 * ((c) >> (3 * (i)) & 7)) & 255)) << (8 * (i)))
-#define ENTRY_IQ3_S(c) (VALUE_IQ3_S(c, 0) | VALUE_IQ3_S(c, 1) | VALUE_IQ3_S(c, 2) | VALUE_IQ3_S(c, 3)),
-const uint32_t codebook_iq3_s[512] = {IQ3_S(ENTRY_IQ3_S)};
-static const uint16_t codes_iq3_s[512] = {IQ3_S(CODE)};
+#define ENTRY_IQ3_S(c) FOUR(uint32_t, 0xf0d0b0907050301ull, 3, c, 0),
 static const uint16_t start_iq3_s[] = {
     0, 25, 41, 59, 73, 83, 94, 100, 109, 127, 141, 153, 165, 175, 182, 187, 196, 219, 230, 242,
     253, 262, 269, 275, 281, 296, 306, 312, 324, 332, 340, 342, 347, 357, 367, 377, 384, 390, 394, 397,
     402, 412, 419, 425, 433, 438, 442, 443, 446, 452, 456, 462, 466, 469, 473, 475, 477, 486, 491, 498,
     502, 507, 509, 511, 512,
 };
-const struct codebook codebook_search_iq3_s = {
-    .codes = codes_iq3_s, .start = start_iq3_s,
-    .levels = {1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.0f},
-};
+GRID(iq3_s, IQ3_S, uint32_t, 512, 1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.0f)
 
 // iq1: 2048 entries of 8 values out of {-1, 0, 1}
 #define IQ1(X) \
@@ -541,10 +520,7 @@ const struct codebook codebook_search_iq3_s = {
     X(0xa966) X(0xa969) X(0xa990) X(0xa996) X(0xaa00) X(0xaa02) X(0xaa08) X(0xaa0a) X(0xaa20) X(0xaa22) X(0xaa28) \
     X(0xaa2a) X(0xaa51) X(0xaa54) X(0xaa56) X(0xaa80) X(0xaa82) X(0xaa88) X(0xaa8a) X(0xaa95) X(0xaaa0) X(0xaaa2) \
     X(0xaaa8) X(0xaaaa)
-#define VALUE_IQ1(c, i) (((uint64_t) (0x100ffull >> (8 * ((c) >> (2 * (i)) & 3)) & 255)) << (8 * (i)))
-#define ENTRY_IQ1(c) (VALUE_IQ1(c, 0) | VALUE_IQ1(c, 1) | VALUE_IQ1(c, 2) | VALUE_IQ1(c, 3) | VALUE_IQ1(c, 4) | VALUE_IQ1(c, 5) | VALUE_IQ1(c, 6) | VALUE_IQ1(c, 7)),
-const uint64_t codebook_iq1[2048] = {IQ1(ENTRY_IQ1)};
-static const uint16_t codes_iq1[2048] = {IQ1(CODE)};
+#define ENTRY_IQ1(c) FOUR(uint64_t, 0x100ffull, 2, c, 0) | FOUR(uint64_t, 0x100ffull, 2, c, 4),
 static const uint16_t start_iq1[] = {
     0, 25, 48, 73, 73, 86, 118, 134, 134, 156, 174, 198, 198, 198, 198, 198, 198, 218, 245, 263,
     263, 297, 342, 375, 375, 395, 422, 440, 440, 440, 440, 440, 440, 465, 485, 508, 508, 528, 552, 567,
@@ -560,10 +536,7 @@ static const uint16_t start_iq1[] = {
     2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048,
     2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048,
 };
-const struct codebook codebook_search_iq1 = {
-    .codes = codes_iq1, .start = start_iq1,
-    .levels = {-1.0f, 0.0f, 1.0f},
-};
+GRID(iq1, IQ1, uint64_t, 2048, -1.0f, 0.0f, 1.0f)
 
 // Byte of signs for 7 stored bits: the eighth makes the number of minus signs even.
 const uint8_t codebook_signs[128] = {

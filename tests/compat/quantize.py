@@ -1,0 +1,194 @@
+"""lamina quantize on small models: what each tensor becomes, options, sizes foretold, what is refused.
+
+usage: quantize.py LAMINA SHARED      needs numpy and gguf. The last line is "N passed, N failed".
+"""
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+
+import gguf
+import numpy as np
+
+lamina, shared = sys.argv[1:3]
+sys.path.insert(0, os.path.join(shared, "golden"))
+import synth_model
+
+passed = failed = 0
+
+
+def check(ok, what):
+    global passed, failed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    if not ok:
+        print("FAIL", what, flush=True)
+
+
+def run(*args):
+    p = subprocess.run([lamina, *args], capture_output=True, text=True)
+    return p.returncode, p.stdout, p.stderr
+
+
+def types(path):
+    return {t.name: t.tensor_type.name for t in gguf.GGUFReader(path).tensors}
+
+
+def quantize(model, out, mixture, *options):
+    code, _, err = run("quantize", "-q", *options, model, out, mixture)
+    check(code == 0, f"{mixture} {options}: {err.strip()}")
+    return types(out) if code == 0 else {}
+
+
+def expect(got, what, **by_name):
+    """by_name: type of each kind of tensor, or one per layer."""
+    for name, want in by_name.items():
+        full = [name.replace("__", ".") + ".weight"] if not isinstance(want, list) and f"{name}.weight" in got else [f"blk.{i}.{name}.weight" for i in range(4)]
+        want = want if isinstance(want, list) else [want] * len(full)
+        check([got.get(f) for f in full] == want, f"{what}: {name} is {[got.get(f) for f in full]} instead of {want}")
+
+
+def mixtures(tmp):
+    """Four layers: the last two are finer ones; 8 heads share 4 key heads."""
+    m, out = os.path.join(tmp, "tiny.gguf"), os.path.join(tmp, "out.gguf")
+    synth_model.llama("tiny", "f16", m)
+    common = dict(attn_norm="F32", output_norm="F32")
+    fine = lambda a, b: [a, a, b, b]
+    for name, base, o in (
+        ("Q4_K_M", "Q4_K", dict(attn_v=fine("Q4_K", "Q6_K"), ffn_down=fine("Q4_K", "Q6_K"), output="Q6_K")),
+        ("Q4_K_S", "Q4_K", dict(attn_v="Q5_K", output="Q6_K")),
+        ("Q5_K_M", "Q5_K", dict(attn_v=fine("Q5_K", "Q6_K"), ffn_down=fine("Q5_K", "Q6_K"), output="Q6_K")),
+        ("Q5_K_S", "Q5_K", dict(output="Q6_K")),
+        ("Q3_K_S", "Q3_K", dict(output="Q6_K")),
+        ("Q3_K_M", "Q3_K", dict(attn_v=["Q5_K", "Q5_K", "Q4_K", "Q4_K"], ffn_down=fine("Q3_K", "Q4_K"), attn_output="Q4_K", output="Q6_K")),
+        ("Q3_K_L", "Q3_K", dict(attn_v="Q5_K", ffn_down="Q5_K", attn_output="Q5_K", output="Q6_K")),
+        ("Q2_K", "Q2_K", dict(attn_v="Q3_K", ffn_down="Q3_K", attn_output="Q3_K", output="Q6_K")),
+        ("Q6_K", "Q6_K", {}), ("Q8_0", "Q8_0", {}), ("Q4_0", "Q4_0", dict(output="Q6_K")), ("IQ4_XS", "IQ4_XS", dict(output="Q6_K")), ("F32", "F32", {}), ("BF16", "BF16", {}),
+    ):
+        got = quantize(m, out, name)
+        rest = {k: base for k in ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down", "token_embd", "output")}
+        expect(got, name, **{**rest, **common, **o})
+        size = os.path.getsize(out)
+        code, said, _ = run("quantize", "--dry-run", m, name)
+        check(code == 0 and said.split()[-1] == str(size), f"{name}: a dry run says {said.strip()}, the file has {size}")
+    got = quantize(m, out, "Q4_K_M", "--pure")
+    expect(got, "pure", **{k: "Q4_K" for k in ("attn_v", "ffn_down", "output", "token_embd")}, **common)
+    got = quantize(m, out, "Q4_K_M", "--output-tensor-type", "q8_0", "--token-embedding-type", "f16", "--tensor-type", "attn_k=q5_1,blk\\.[01]\\.ffn_up=iq4_nl")
+    expect(got, "by name", output="Q8_0", token_embd="F16", attn_k="Q5_1", ffn_up=["IQ4_NL"] * 2 + ["Q4_K"] * 2)
+    got = quantize(m, out, "Q4_K_M", "--pure", "--output-tensor-type", "q8_0")
+    expect(got, "pure but for the output", output="Q8_0", token_embd="Q4_K", attn_v="Q4_K")
+    got = quantize(m, out, "Q8_0", "--leave-output-tensor")
+    expect(got, "left", output="F16", token_embd="Q8_0")
+    got = quantize(m, out, "Q8_0", "--only-copy")
+    check(got == types(m), "copied")
+    got = quantize(m, out, "COPY")
+    check(got == types(m), "copied by mixture")
+    return m
+
+
+def refusals(tmp, m):
+    q, out = os.path.join(tmp, "q8.gguf"), os.path.join(tmp, "out.gguf")
+    quantize(m, q, "Q8_0")
+    if os.path.exists(out):
+        os.unlink(out)
+    code, _, err = run("quantize", "-q", q, out, "Q4_0")
+    check(code != 0 and "allow-requantize" in err and not os.path.exists(out), f"requantizing: {err.strip()}")
+    check(not glob.glob(out + "*"), "nothing is left behind")
+    got = quantize(q, out, "Q4_0", "--allow-requantize")
+    expect(got, "requantized", attn_q="Q4_0")
+    got = quantize(q, out, "Q8_0")
+    expect(got, "the same type", attn_q="Q8_0")
+    for name in ("IQ2_XXS", "IQ2_XS", "IQ1_S"):
+        code, _, err = run("quantize", "-q", m, out, name)
+        check(code != 0 and "importance matrix" in err, f"{name} without importance: {err.strip()}")
+    for option, value in (("--output-tensor-type", "q9"), ("--tensor-type", "attn_k"), ("--tensor-type", "attn_k=q9"), ("--tensor-type", "(=q8_0"), ("--imatrix", "/nonexistent")):
+        code, _, err = run("quantize", "-q", option, value, m, out, "Q4_0")
+        check(code != 0 and err.strip(), f"{option} {value} is taken")
+    big = os.path.join(tmp, "big.gguf")
+    w = gguf.GGUFWriter(big, "llama")
+    w.add_tensor("blk.0.attn_q.weight", np.full((2, 256), 1e30, np.float32))
+    synth_model.finish(w)
+    code, _, err = run("quantize", "-q", big, out, "F16")
+    check(code != 0 and "f16" in err, f"1e30 as f16: {err.strip()}")
+    code, _, err = run("quantize", "-q", big, out, "BF16")
+    check(code == 0, f"1e30 as bf16: {err.strip()}")
+
+
+def splits(tmp, m):
+    base, out = os.path.join(tmp, "split"), os.path.join(tmp, "kept.gguf")
+    code, _, err = run("split", "--split-max-tensors", "16", m, base)
+    parts = sorted(glob.glob(base + "-*.gguf"))
+    check(code == 0 and len(parts) == 3, f"splitting: {err.strip()} {parts}")
+    if not parts:
+        return
+    whole, one = quantize(m, os.path.join(tmp, "out.gguf"), "Q4_K_M"), quantize(parts[0], os.path.join(tmp, "one.gguf"), "Q4_K_M")
+    check(whole == one, "one file from splits")
+    run("quantize", "-q", "--keep-split", parts[0], out, "Q4_K_M")
+    kept = sorted(glob.glob(os.path.join(tmp, "kept-*.gguf")))
+    check(len(kept) == len(parts) and {k: v for f in kept for k, v in types(f).items()} == whole, f"kept splits: {kept}")
+    code, said, err = run("quantize", "--keep-split", "--dry-run", parts[0], out, "Q4_K_M")
+    check(said.split()[-1:] == [str(sum(os.path.getsize(f) for f in kept))], f"kept splits: a dry run says {said.strip()}")
+
+
+def imatrix(tmp, m):
+    """Importance of the columns of one matrix: those that matter must lose less."""
+    f32, im, out = (os.path.join(tmp, n) for n in ("f32.gguf", "im.gguf", "out.gguf"))
+    quantize(m, f32, "F32")
+    name, x = "blk.1.ffn_up.weight", None
+    w = gguf.GGUFWriter(im, "imatrix")
+    w.add_type("imatrix")
+    w.add_key_value("imatrix.datasets", ["made"], gguf.GGUFValueType.ARRAY, gguf.GGUFValueType.STRING)
+    w.add_uint32("imatrix.chunk_count", 1)
+    w.add_uint32("imatrix.chunk_size", 512)
+    for t in gguf.GGUFReader(f32).tensors:
+        if len(t.shape) > 1 and t.shape[1] > 1:
+            cols = np.where(np.arange(t.shape[0]) % 4 == 0, 100.0, 0.01).astype(np.float32)
+            w.add_tensor(t.name + ".in_sum2", cols[None])
+            w.add_tensor(t.name + ".counts", np.ones((1, 1), np.float32))
+        if t.name == name:
+            x = np.array(t.data)
+    synth_model.finish(w)
+    errors = []
+    for how in ((), ("--imatrix", im)):
+        quantize(f32, out, "Q3_K_S", *how)
+        t = next(t for t in gguf.GGUFReader(out).tensors if t.name == name)
+        e = (gguf.quants.dequantize(t.data, t.tensor_type) - x) ** 2
+        errors.append((e[:, ::4].sum(), e.sum()))
+    check(errors[1][0] < 0.8 * errors[0][0], f"importance: error {errors[0][0]:.3f} of the columns that matter becomes {errors[1][0]:.3f}")
+    for kind in ("IQ2_XXS", "IQ1_S"):
+        quantize(f32, out, kind, "--imatrix", im)
+
+
+def roles(tmp):
+    """Every architecture: what is small or steers stays as it is, and Q4_K_M makes the rest types of its own."""
+    m, out = os.path.join(tmp, "m.gguf"), os.path.join(tmp, "out.gguf")
+    stays = ("_norm", "ffn_gate_inp", "conv1d", "ssm_a", "ssm_d", "position_embd", "token_types", "attn_sinks", "rope_", "exp_probs_b", ".bias", "_scale")
+    for spec in sorted(glob.glob(os.path.join(shared, "golden", "spec", "*.json"))):
+        name = os.path.basename(spec)[:-5]
+        synth_model.from_spec(spec, m)
+        before, (code, _, err) = types(m), run("quantize", "-q", "--dry-run", m, "Q4_K_M")
+        got = quantize(m, out, "Q4_K_M")
+        check(code == 0, f"{name}: {err.strip()}")
+        shapes = {t.name: [int(d) for d in t.shape] for t in gguf.GGUFReader(out).tensors}
+        n_blocks = sum(any(s[:-1][i] % 256 for i in range(1)) if len(s) > 1 else 0 for s in shapes.values())
+        for t, kind in got.items():
+            if any(s in t for s in stays):
+                check(kind == before[t], f"{name}: {t} became {kind}")
+            elif any(s in t for s in ("attn_q.", "attn_k.", "ffn_up.", "ffn_gate.", "ffn_up_exps", "ffn_gate_exps", "ffn_up_shexp")):
+                fits = shapes[t][0] % 256 == 0
+                allowed = {"Q4_K"} if fits else {"Q5_0"} if shapes[t][0] % 32 == 0 else {"F16"}
+                check(kind in allowed or (kind == "Q8_0" and ".attn_k." in t), f"{name}: {t} {shapes[t]} became {kind}")
+            elif any(s in t for s in ("attn_v.", "ffn_down", "attn_output.", "attn_qkv.")):
+                check(kind in {"Q4_K", "Q5_K", "Q6_K", "Q5_0", "Q5_1", "Q8_0", "F16"}, f"{name}: {t} became {kind}")
+        if n_blocks:
+            check("another type" in err, f"{name}: nothing is said of rows that don't hold whole blocks")
+
+
+with tempfile.TemporaryDirectory() as tmp:
+    tiny = mixtures(tmp)
+    refusals(tmp, tiny)
+    splits(tmp, tiny)
+    imatrix(tmp, tiny)
+    roles(tmp)
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed != 0)
