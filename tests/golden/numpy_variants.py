@@ -189,3 +189,22 @@ CASES.update({
     "gemma-embedding": case("gemma-embedding", {**SWA, "attention.sliding_window": 9, "rope.freq_base": 1e6}, 0, K=2, D=32, layers=7, form="sandwich", qk_norm="rms", both_ways=True,
                             window=lambda i: 9 if i % 6 < 5 else 0, rope=lambda i: NEOX if i % 6 < 5 else rope("neox", base=1e6), **GEMMA),
 })
+
+# ---- by layer, by array, and keys that these architectures do not read
+CASES.update({
+    "llama-by-layer": case("llama", H=lambda i: 4, K=lambda i: [4, 2, 1][i], F=lambda i: [96, 64, 128][i], **LLAMA),
+    "qwen3-by-layer": case("qwen3", K=lambda i: [1, 2, 4][i], F=lambda i: [96, 64, 128][i], qk_norm="rms", rope=NEOX),
+    "llama-wide-odd": case("llama", E=72, H=3, K=1, D=16, F=88, vocab=81, layers=2, **LLAMA),
+    "gemma3-array": case("gemma3", {**SWA, "attention.sliding_window_pattern": [0, 1, 1], "rope.freq_base": 1e6}, K=2, D=16, form="sandwich", tied=True, qk_norm="rms", window=lambda i: 8 if i else 0, rope=lambda i: NEOX if i else rope("neox", base=1e6), **GEMMA),
+    "gemma2-pattern-0": case("gemma2", {**SWA, "attention.sliding_window_pattern": 0}, form="sandwich", tied=True, softcap=50.0, final_softcap=30.0, window=8, rope=NEOX, **GEMMA),
+    "gemma2-pattern-1": case("gemma2", {**SWA, "attention.sliding_window_pattern": 1}, form="sandwich", tied=True, softcap=50.0, final_softcap=30.0, rope=NEOX, **GEMMA),
+    "llama-keys-not-read": case("llama", {"expert_feed_forward_length": 8, "expert_weights_scale": 3.0, "attention.scale": 0.5}, moe=dict(n=6, used=6, norm=True), **LLAMA),
+    "falcon-mha": case("falcon", norm="ln+b", form="parallel", K=4, fused=True, ffn="plain gelu", rope=NEOX),
+    "llama-groups": case("llama", moe=dict(n=8, used=2, norm=True, groups=(4, 2)), **LLAMA),
+    "qwen2-keys-not-read": case("qwen2", {"rope.freq_base_swa": 5.0, "attention.sliding_window": 4, "final_logit_softcapping": 3.0, "attn_logit_softcapping": 3.0}, rope=NEOX),
+    "phi3-one-layer": case("phi3", layers=1, K=1, qkv_bias=True, ffn="fused silu", rope=NEOX),
+    "gpt2-one-layer": case("gpt2", norm="ln+b", positions=True, fused=True, qkv_bias="fused", o_bias=True, ffn="plain gelu", ffn_bias=True, layers=1),
+    "olmo3-array": case("olmo2", {"attention.sliding_window": 8, "attention.sliding_window_pattern": [1, 0, 1]}, form="post", qk_norm="row rms", window=lambda i: 0 if i == 1 else 8, rope=NEOX),
+    "granite-longrope": case("granite", {"logit_scale": 2.0}, logit_scale=0.5, rope=rope("norm", **LONG)),
+    "granite-moe-shared": case("granite", {"logit_scale": 2.0, "expert_shared_feed_forward_length": 40}, logit_scale=0.5, moe=dict(n=4, used=2, norm=True, shared=40), **LLAMA),
+})
