@@ -327,7 +327,8 @@ GGML_API enum ggml_status ggml_backend_sched_graph_compute_async(ggml_backend_sc
 GGML_API void ggml_backend_sched_synchronize(ggml_backend_sched_t sched);
 // Forgets the graph and all decisions; keeps the memory. Call it before another graph is allocated.
 GGML_API void ggml_backend_sched_reset(ggml_backend_sched_t sched);
-// NULL: none. While one is set, nodes are computed one stretch at a time and nothing is fused.
+// NULL: none. While one is set, nodes are computed one stretch at a time and nothing is fused. Set it before the graph is
+// allocated: one that comes later is not asked about nodes that were planned to be computed together with others.
 GGML_API void ggml_backend_sched_set_eval_callback(ggml_backend_sched_t sched, ggml_backend_sched_eval_callback callback,
                                                    void *user_data);
 // A graph copied to another backend; graph is NULL when that failed. Owner: caller (ggml_backend_graph_copy_free).
