@@ -140,6 +140,33 @@ def options_of_the_field():
 
 
 @test
+def bench_prints_every_format():
+    run = lambda *a: lamina("bench", "-m", MODEL, "-p", "1-4*2", "-n", "2", "-r", "2", "--no-warmup", *a)
+    code, out, _ = run("-ctk", "f16,q8_0", "-o", "json")
+    rows = json.loads(out)
+    assert code == 0 and [(r["n_prompt"], r["n_gen"], r["type_k"]) for r in rows] == [
+        (p, n, t) for t in ("f16", "q8_0") for p, n in ((1, 0), (2, 0), (4, 0), (0, 2))], rows
+    for r in rows:
+        n = r["n_prompt"] + r["n_gen"]
+        assert abs(r["avg_ts"] - sum(n * 1e9 / x for x in r["samples_ns"]) / 2) < 0.01 * r["avg_ts"], r
+        assert r["share"] > 0 and r["limit"] in ("int8", "bf16", "f32", "memory"), r
+        ratio = (r["peak_bf16_gflops"] / r["peak_f32_gflops"] / 2, r["peak_int8_gops"] / r["peak_f32_gflops"] / 4)
+        assert r["void"] == any(abs(x - 1) > 0.1 for x in ratio), r
+    assert [json.loads(l)["n_prompt"] for l in run("-o", "jsonl")[1].splitlines()] == [1, 2, 4, 0]
+    lines = run("-o", "csv", "-pg", "3,2", "-d", "5")[1].decode().splitlines()
+    assert len(lines) == 6 and lines[0].startswith("build_commit,") and '"llama' in lines[5], lines
+    import sqlite3
+    db = sqlite3.connect(":memory:")
+    db.executescript(run("-o", "sql", "--mmap", "0")[1].decode())
+    assert db.execute("SELECT count(*), max(n_prompt), max(use_mmap) FROM test").fetchone() == (4, 4, 0)
+    table = run()[1].decode()
+    assert table.startswith("peaks with ") and "| MB/token |" in table.replace("  ", " ") and "pp4" in table, table
+    fails(2, "numbers or ranges", "bench", "-m", MODEL, "-p", "4-1")
+    fails(2, "md, csv, json, jsonl or sql", "bench", "-m", MODEL, "-o", "xml")
+    fails(2, "one of f32 f16", "bench", "-m", MODEL, "-ctk", "q7")
+
+
+@test
 def contexts_shift():
     args = ("run", "-m", MODEL, "-p", "Count: 1 2 3 4 5 6 7 8", "-c", "256", "--temp", "0", "--ignore-eos")
     full = lamina(*args, "-n", "400")

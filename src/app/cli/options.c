@@ -37,7 +37,7 @@ static const char *set_flash_attn(struct params *p, const char *v) {
     return NULL;
 }
 
-static const char *cache_type(enum ggml_type *out, const char *v) {
+const char *options_cache_type(enum ggml_type *out, const char *v) {
     static const enum ggml_type known[] = {GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_Q8_0,  GGML_TYPE_Q4_0,
                                            GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_IQ4_NL};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -48,8 +48,8 @@ static const char *cache_type(enum ggml_type *out, const char *v) {
     return "one of f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl";
 }
 
-static const char *set_type_k(struct params *p, const char *v) { return cache_type(&p->type_k, v); }
-static const char *set_type_v(struct params *p, const char *v) { return cache_type(&p->type_v, v); }
+static const char *set_type_k(struct params *p, const char *v) { return options_cache_type(&p->type_k, v); }
+static const char *set_type_v(struct params *p, const char *v) { return options_cache_type(&p->type_v, v); }
 
 static const char *set_pooling(struct params *p, const char *v) {
     static const char *const names[] = {"none", "mean", "cls", "last", "rank"};
@@ -178,6 +178,9 @@ struct params params_default(void) {
         .bench_b = "2048",
         .bench_ub = "512",
         .bench_fa = "1",
+        .bench_ctk = "f16",
+        .bench_ctv = "f16",
+        .bench_mmap = -1,
         .bench_output = "md",
         .n_repeat = 5,
         .normalize = true,

@@ -34,6 +34,8 @@ struct tool;
 // after one sentence on stderr about what is wrong.
 int options_parse(struct params *p, const struct tool *tool, int argc, char **argv, int first);
 
+// The type that a name of -ctk means. NULL, or what was expected instead.
+const char *options_cache_type(enum ggml_type *out, const char *v);
 void options_help(const struct tool *tool, FILE *out);
 // Completion scripts ("bash" or "zsh") and the man page, for all tools. 0, or 2 for an unknown shell.
 int options_completion(const char *shell, FILE *out);

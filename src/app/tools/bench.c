@@ -7,55 +7,71 @@
 #include "cli/session.h"
 #include "ggml/ext.h"
 #include "gguf.h"
+#include "tools/bench.h"
 #include "tools/tool.h"
 
 #include <fcntl.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define MAX_LIST 32
+static int list_add(struct list *l, long v) {
+    if (l->n == BENCH_MAX_LIST || v < 0 || v > 1 << 24) return 2;
+    l->v[l->n++] = (int32_t) v;
+    return 0;
+}
 
-struct list {
-    int n;
-    int32_t v[MAX_LIST];
-};
-
-// What one pass over a model costs, read off its file.
-struct cost {
-    double layer_weights, layer_bytes;  // per token
-    double head_weights, head_bytes;    // per row of logits
-    double attn_dim;                    // sum over layers of heads * (key + value dimensions)
-    double kv_dim;                      // sum over layers of K and V values per position
-    enum ggml_type type;                // that most weights have
-    uint64_t size;
-    double n_params;
-};
-
-struct test {
-    const char *path, *name;
-    int32_t n_prompt, n_gen, n_depth, n_batch, n_ubatch, n_threads;
-    enum ggml_type type_k, type_v;
-    bool flash;
-    double t_s[100], mean, sd;  // tokens per second of each run
-    double share;               // of the limit that binds
-    const char *limit;
-};
+// FIRST-LAST, FIRST-LAST+STEP or FIRST-LAST*FACTOR; *end: behind it.
+static int list_range(struct list *l, long first, const char *at, char **end) {
+    const long last = strtol(at, end, 10);
+    long by = 1;
+    const char how = **end;
+    if (*end == at || last < first) return 2;
+    if (how == '+' || how == '*') {
+        const char *digits = *end + 1;
+        by = strtol(digits, end, 10);
+        if (*end == digits || by < 1 || (how == '*' && (by < 2 || first < 1))) return 2;
+    }
+    for (long v = first; v <= last; v = how == '*' ? v * by : v + by)
+        if (list_add(l, v)) return 2;
+    return 0;
+}
 
 static int parse_list(struct list *l, const char *option, const char *text) {
     for (const char *at = text; at && *at;) {
         char *end;
         const long v = strtol(at, &end, 10);
-        if (end == at || (*end && *end != ',') || l->n == MAX_LIST || v < 0 || v > 1 << 24) {
-            console_error("%s is '%s', but should be whole numbers separated by commas", option, text);
+        int wrong = end == at;
+        if (!wrong) wrong = *end == '-' ? list_range(l, v, end + 1, &end) : list_add(l, v);
+        if (wrong || (*end && *end != ',')) {
+            console_error(
+                "%s is '%s', but should be whole numbers or ranges (FIRST-LAST, +STEP or *FACTOR behind them) separated "
+                "by commas, %d at most",
+                option, text, BENCH_MAX_LIST);
             return 2;
         }
-        l->v[l->n++] = (int32_t) v;
         at = *end ? end + 1 : NULL;
+    }
+    return 0;
+}
+
+static int parse_types(struct list *l, const char *option, const char *text) {
+    for (const char *at = text; *at;) {
+        const size_t n = strcspn(at, ",");
+        char name[16];
+        enum ggml_type type;
+        snprintf(name, sizeof(name), "%.*s", (int) n, at);
+        const char *want = options_cache_type(&type, name);
+        if (want || list_add(l, type)) {
+            console_error("%s is '%s', but should be %s; several separated by commas", option, text,
+                          want ? want : "shorter");
+            return 2;
+        }
+        at += n + (at[n] == ',');
     }
     return 0;
 }
@@ -135,7 +151,7 @@ static double peak_for(const struct ggml_cpu_peaks *peaks, enum ggml_type type, 
 }
 
 static void set_share(struct test *t, const struct cost *c, const struct ggml_cpu_peaks *peaks) {
-    const double n = t->n_prompt + t->n_gen, seconds = n / t->mean, first = t->n_depth;
+    const double n = t->n_prompt + t->n_gen, seconds = n / t->median, first = t->n_depth;
     const double steps = t->n_gen + (double) (t->n_prompt > 0) * ceil((double) t->n_prompt / t->n_ubatch);
     const double seen = n * first + n * (n + 1) / 2, rows = t->n_gen + (t->n_prompt > 0);
     const double kv_bytes = c->kv_dim * (double) ggml_type_size(t->type_k) / (double) ggml_blck_size(t->type_k);
@@ -146,6 +162,8 @@ static void set_share(struct test *t, const struct cost *c, const struct ggml_cp
     const double compute = ops / seconds / peak_for(peaks, c->type, &name), memory = bytes / seconds / peaks->read;
     t->share = compute > memory ? compute : memory;
     t->limit = compute > memory ? name : "memory";
+    t->ops_per_token = ops / n;
+    t->bytes_per_token = bytes / n;
 }
 
 // ---- running ---------------------------------------------------------------------------------------------------------
@@ -166,10 +184,18 @@ static int feed_random(struct session *s, int32_t n, uint32_t *seed) {
     return status;
 }
 
-static int one_run(struct session *s, const struct test *t, double *seconds) {
+static int one_run(struct session *s, const struct test *t, double *seconds, bool *filled) {
     uint32_t seed = 1;
-    llama_memory_clear(llama_get_memory(s->ctx), false);
-    int status = feed_random(s, t->n_depth, &seed);
+    // What the runs before left of the first n_depth positions serves again, where a cache can lose its end alone.
+    llama_memory_t mem = llama_get_memory(s->ctx);
+    const bool kept =
+        t->n_depth > 0 && *filled && llama_model_n_swa(s->model) == 0 && llama_memory_seq_rm(mem, 0, t->n_depth, -1);
+    int status = 0;
+    if (!kept) {
+        llama_memory_clear(mem, false);
+        status = feed_random(s, t->n_depth, &seed);
+    }
+    *filled = true;
     llama_synchronize(s->ctx);
     const int64_t start = llama_time_us();
     if (!status) status = feed_random(s, t->n_prompt, &seed);
@@ -186,6 +212,8 @@ static int by_value(const void *a, const void *b) {
 static int measure(struct test *t, struct session *s, const struct params *p) {
     struct params with = *p;
     double seconds = 0, sorted[100];
+    bool filled = false;
+    t->when = time(NULL);
     with.n_ctx = (uint32_t) (t->n_depth + t->n_prompt + t->n_gen);
     if (with.n_ctx < 1) return console_error("a test needs tokens to read or to generate");
     with.n_batch = (uint32_t) t->n_batch;
@@ -195,9 +223,9 @@ static int measure(struct test *t, struct session *s, const struct params *p) {
     with.type_v = t->type_v;
     with.flash_attn = t->flash ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     int status = session_context(s, &with);
-    if (!status && !p->no_warmup) status = one_run(s, t, &seconds);
+    if (!status && !p->no_warmup) status = one_run(s, t, &seconds, &filled);
     for (int r = 0; r < p->n_repeat && !status; r++) {
-        status = one_run(s, t, &seconds);
+        status = one_run(s, t, &seconds, &filled);
         t->t_s[r] = (t->n_prompt + t->n_gen) / seconds;
         t->mean += t->t_s[r] / p->n_repeat;
     }
@@ -205,86 +233,25 @@ static int measure(struct test *t, struct session *s, const struct params *p) {
     t->sd = p->n_repeat > 1 ? sqrt(t->sd / (p->n_repeat - 1)) : 0;
     memcpy(sorted, t->t_s, sizeof(sorted));
     qsort(sorted, (size_t) p->n_repeat, sizeof(double), by_value);
-    t->mean = (sorted[(p->n_repeat - 1) / 2] + sorted[p->n_repeat / 2]) / 2;  // the median is what is reported
+    t->median = (sorted[(p->n_repeat - 1) / 2] + sorted[p->n_repeat / 2]) / 2;
     if (s->ctx) llama_free(s->ctx);
     s->ctx = NULL;
     return status;
 }
 
-// ---- output ----------------------------------------------------------------------------------------------------------
-
-static const char *test_name(const struct test *t, char buf[64]) {
-    int n = t->n_prompt && t->n_gen ? snprintf(buf, 64, "pp%d+tg%d", t->n_prompt, t->n_gen)
-            : t->n_prompt           ? snprintf(buf, 64, "pp%d", t->n_prompt)
-                                    : snprintf(buf, 64, "tg%d", t->n_gen);
-    if (t->n_depth) snprintf(buf + n, 64 - (size_t) n, " @ d%d", t->n_depth);
-    return buf;
-}
-
-static void print_header(const struct params *p, const struct ggml_cpu_peaks *k) {
-    if (strcmp(p->bench_output, "md") == 0) {
-        printf("peaks: int8 %.0f GOP/s, bf16 %.0f GFLOP/s, f32 %.0f GFLOP/s, reading %.1f GB/s\n\n", k->i8 / 1e9,
-               k->bf16 / 1e9, k->f32 / 1e9, k->read / 1e9);
-        printf("| %-30s | %10s | %8s | %7s | %7s | %4s | %16s | %20s | %6s | %8s |\n", "model", "size", "params", "threads",
-               "n_ubatch", "fa", "test", "t/s", "share", "limit");
-        printf("| ------------------------------ | ---------: | -------: | ------: | -------: | ---: | ---------------: | "
-               "-------------------: | -----: | -------: |\n");
-    } else if (strcmp(p->bench_output, "csv") == 0) {
-        printf("model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,type_k,type_v,flash_attn,n_"
-               "prompt,n_gen,n_depth,avg_ts,"
-               "stddev_ts,share,limit,peak_int8_gops,peak_bf16_gflops,peak_f32_gflops,peak_read_gbs\n");
-    }
-}
-
-static json_t *as_json(const struct test *t, const struct cost *c, const struct params *p, const struct ggml_cpu_peaks *k) {
-    json_t *runs = json_array();
-    for (int r = 0; r < p->n_repeat; r++) json_array_append_new(runs, json_real(t->t_s[r]));
-    return json_pack("{s:s,s:s,s:I,s:I,s:i,s:i,s:i,s:s,s:s,s:b,s:i,s:i,s:i,s:f,s:f,s:o,s:f,s:s,s:{s:f,s:f,s:f,s:f}}",
-                     "model_filename", t->path, "model_type", t->name, "model_size", (json_int_t) c->size, "model_n_params",
-                     (json_int_t) c->n_params, "n_batch", t->n_batch, "n_ubatch", t->n_ubatch, "n_threads", t->n_threads,
-                     "type_k", ggml_type_name(t->type_k), "type_v", ggml_type_name(t->type_v), "flash_attn", t->flash,
-                     "n_prompt", t->n_prompt, "n_gen", t->n_gen, "n_depth", t->n_depth, "avg_ts", t->mean, "stddev_ts",
-                     t->sd, "samples_ts", runs, "share", t->share, "limit", t->limit, "peaks", "int8_gops", k->i8 / 1e9,
-                     "bf16_gflops", k->bf16 / 1e9, "f32_gflops", k->f32 / 1e9, "read_gbs", k->read / 1e9);
-}
-
-static void print_row(const struct test *t, const struct cost *c, const struct params *p, const struct ggml_cpu_peaks *k,
-                      bool first) {
-    char name[64], size[32], ts[64];
-    if (strcmp(p->bench_output, "md") == 0) {
-        snprintf(ts, sizeof(ts), "%.2f ± %.2f", t->mean, t->sd);
-        printf("| %-30.30s | %10s | %6.2f B | %7d | %8d | %4d | %16s | %21s | %4.0f %% | %8s |\n", t->name,
-               console_bytes(size, (double) c->size), c->n_params / 1e9, t->n_threads, t->n_ubatch, t->flash,
-               test_name(t, name), ts, 100 * t->share, t->limit);
-    } else if (strcmp(p->bench_output, "csv") == 0) {
-        printf("\"%s\",\"%s\",%llu,%.0f,%d,%d,%d,%s,%s,%d,%d,%d,%d,%.6f,%.6f,%.4f,%s,%.2f,%.2f,%.2f,%.2f\n", t->path,
-               t->name, (unsigned long long) c->size, c->n_params, t->n_batch, t->n_ubatch, t->n_threads,
-               ggml_type_name(t->type_k), ggml_type_name(t->type_v), t->flash, t->n_prompt, t->n_gen, t->n_depth, t->mean,
-               t->sd, t->share, t->limit, k->i8 / 1e9, k->bf16 / 1e9, k->f32 / 1e9, k->read / 1e9);
-    } else {
-        json_t *j = as_json(t, c, p, k);
-        const bool lines = strcmp(p->bench_output, "jsonl") == 0;
-        if (!lines) fputs(first ? "[\n" : ",\n", stdout);
-        if (j) json_dumpf(j, stdout, JSON_COMPACT);
-        if (lines) fputc('\n', stdout);
-        json_decref(j);
-    }
-    fflush(stdout);
-}
-
 // ---- all combinations -----------------------------------------------------------------------------------------------------
 
 struct plan {
-    struct list prompt, gen, depth, batch, ubatch, threads, flash;
+    struct list prompt, gen, depth, batch, ubatch, threads, flash, type_k, type_v;
     struct ggml_cpu_peaks peaks;
-    bool peaks_known, any;
+    bool any;
 };
 
 static int run_test(struct plan *b, struct session *s, const struct cost *c, const struct params *p, struct test *t) {
     int status = measure(t, s, p);
     if (status) return status;
     set_share(t, c, &b->peaks);
-    print_row(t, c, p, &b->peaks, !b->any);
+    bench_row(t, c, p, &b->peaks, !b->any);
     b->any = true;
     return 0;
 }
@@ -341,20 +308,19 @@ static int run_model(struct plan *b, const char *path, const struct params *p) {
     for (int k = 0; k < b->threads.n && !status; k++) {
         status = measure_peaks(&b->peaks, path, b->threads.v[k]);
         if (status) break;
-        if (!b->any && k == 0) print_header(p, &b->peaks);
-        for (int f = 0; f < b->flash.n && !status; f++)
-            for (int n = 0; n < b->batch.n && !status; n++)
-                for (int u = 0; u < b->ubatch.n && !status; u++) {
-                    const struct test base = {.path = path,
-                                              .name = desc,
-                                              .n_batch = b->batch.v[n],
-                                              .n_ubatch = b->ubatch.v[u],
-                                              .n_threads = b->threads.v[k],
-                                              .type_k = p->type_k,
-                                              .type_v = p->type_v,
-                                              .flash = b->flash.v[f]};
-                    status = run_config(b, &s, &c, p, &base);
-                }
+        bench_peaks(p, &b->peaks, b->threads.v[k], !b->any && k == 0);
+        const int n = b->flash.n * b->batch.n * b->ubatch.n * b->type_k.n * b->type_v.n;
+        for (int i = 0; i < n && !status; i++) {
+            int rest = i;
+            struct test base = {.path = path, .name = desc, .n_threads = b->threads.v[k]};
+            base.type_v = (enum ggml_type) b->type_v.v[rest % b->type_v.n], rest /= b->type_v.n;
+            base.type_k = (enum ggml_type) b->type_k.v[rest % b->type_k.n], rest /= b->type_k.n;
+            base.n_ubatch = b->ubatch.v[rest % b->ubatch.n], rest /= b->ubatch.n;
+            base.n_batch = b->batch.v[rest % b->batch.n], rest /= b->batch.n;
+            base.flash = b->flash.v[rest] != 0;
+            status = run_config(b, &s, &c, p, &base);
+            if (!status && p->bench_delay > 0 && i + 1 < n) sleep((unsigned) p->bench_delay);
+        }
     }
     session_close(&s);
     return status;
@@ -366,23 +332,25 @@ static int run(struct params *p) {
     snprintf(threads, sizeof(threads), "%d", ggml_cpu_default_threads());
     const char *models = session_model_path(p);
     int status = models ? 0 : 2;
-    if (strcmp(p->bench_output, "md") != 0 && strcmp(p->bench_output, "csv") != 0 && strcmp(p->bench_output, "json") != 0 &&
-        strcmp(p->bench_output, "jsonl") != 0) {
-        console_error("--output is '%s', but should be md, csv, json or jsonl", p->bench_output);
+    if (!bench_knows(p->bench_output)) {
+        console_error("--output is '%s', but should be md, csv, json, jsonl or sql", p->bench_output);
         return 2;
     }
+    if (p->bench_mmap >= 0) p->mmap = p->bench_mmap != 0;
     if (!status) status = parse_list(&b.prompt, "-p", p->bench_p);
     if (!status) status = parse_list(&b.gen, "-n", p->bench_n);
     if (!status) status = parse_list(&b.depth, "-d", p->bench_d);
     if (!status) status = parse_list(&b.batch, "-b", p->bench_b);
     if (!status) status = parse_list(&b.ubatch, "-ub", p->bench_ub);
     if (!status) status = parse_list(&b.flash, "-fa", p->bench_fa);
+    if (!status) status = parse_types(&b.type_k, "-ctk", p->bench_ctk);
+    if (!status) status = parse_types(&b.type_v, "-ctv", p->bench_ctv);
     if (!status) status = parse_list(&b.threads, "-t", p->bench_t ? p->bench_t : threads);
     char *list = models ? strdup(models) : NULL;
     for (char *save = NULL, *path = list && !status ? strtok_r(list, ",", &save) : NULL; path && !status;
          path = strtok_r(NULL, ",", &save))
         status = run_model(&b, path, p);
-    if (b.any && strcmp(p->bench_output, "json") == 0) fputs("\n]\n", stdout);
+    if (b.any) bench_end(p);
     free(list);
     return status;
 }
