@@ -21,6 +21,7 @@ static enum err find_arch(struct llama_model *m) {
 
 static bool has_tensor(const struct model_build *b, const char *name) {
     const struct llama_model *m = b->ud;
+    if (m->params.vocab_only) return true;  // the file may hold none; nothing of the model's shape is used
     if (m->n_sources == 0) return gguf_find_tensor(b->meta, name) >= 0;
     return map_get(&m->index, name, strlen(name)) != NULL;
 }
