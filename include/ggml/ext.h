@@ -58,6 +58,10 @@ struct ggml_cpu_peaks {
 // sentence. Thread: any; allocates threads.
 GGML_API bool ggml_cpu_measure_peaks(int n_threads, const void *mem, size_t bytes, struct ggml_cpu_peaks *peaks);
 
+// Bytes of work memory that are enough for graph and for every graph that differs from it in having fewer tokens only:
+// ggml_graph_plan gives what this one takes. n_threads <= 0: the default. NULL: 0.
+GGML_API size_t ggml_graph_work_most(const struct ggml_cgraph *graph, int n_threads);
+
 // ---- attention over block tables --------------------------------------------------------------------------------
 // Instead of a mask, attention can be told where each query's keys lie. K and V hold cells in blocks of
 // GGML_ATTN_BLOCK positions of one sequence, with cell mod GGML_ATTN_BLOCK == position mod GGML_ATTN_BLOCK.

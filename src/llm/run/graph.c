@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ggml/ext.h"
 #include "run/context.h"
 
 enum err graph_init(struct llama_context *ctx) {
@@ -154,12 +155,14 @@ enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub) {
 
 // ---- reserving --------------------------------------------------------------------------------------------------------------
 
-static struct ubatch_shape shape_for(const struct llama_context *ctx, int n_tokens, int n_seqs, bool encode) {
-    const struct hparams *hp = &ctx->model->hp;
+static int least(int a, int b) { return a < b ? a : b; }
+
+// Recurrent graphs have the shape sequences x tokens.
+static struct ubatch_shape shape_for(const struct llama_context *ctx, int n_tokens, int n_seqs, int n_outputs, bool encode) {
     struct ubatch_shape n;
     memset(&n, 0, sizeof n);
     n.n_tokens = n_tokens;
-    n.n_outputs = n_tokens < ctx->cp.n_outputs_max ? n_tokens : ctx->cp.n_outputs_max;
+    n.n_outputs = least(n_outputs, ctx->cp.n_outputs_max);
     n.has_token = true;
     n.encode = encode;
     n.causal = ctx->cp.causal;
@@ -168,21 +171,19 @@ static struct ubatch_shape shape_for(const struct llama_context *ctx, int n_toke
     n.n_seqs = n_seqs;
     if (ctx->mem && ctx->mem->rs) n.n_seq_tokens = n_tokens / n_seqs;
     if (!ctx->mem || encode) {
-        n.n_slots = ctx->cp.n_seq_max < n_tokens ? ctx->cp.n_seq_max : n_tokens;
+        n.n_slots = least(ctx->cp.n_seq_max, n_tokens);
         n.n_scratch = (n_tokens - n.n_slots) / CELL_BLOCK + n.n_slots;
         n.n_seqs = n.n_slots;
     }
-    (void) hp;
     return n;
 }
 
-static enum err reserve(struct llama_context *ctx, int n_tokens, int n_seqs, bool encode) {
-    const struct ubatch_shape n = shape_for(ctx, n_tokens, n_seqs, encode);
+static enum err reserve(struct llama_context *ctx, struct ubatch_shape n) {
     TRY(build(ctx, &n));
     ggml_backend_sched_reset(ctx->sched);
-    set_threads(ctx, n_tokens);
-    const size_t work =
-        ggml_graph_plan(ctx->g.gf, n_tokens > 1 ? ctx->cp.n_threads_batch : ctx->cp.n_threads, NULL).work_size;
+    const int n_threads = ctx->cp.n_threads > ctx->cp.n_threads_batch ? ctx->cp.n_threads : ctx->cp.n_threads_batch;
+    ggml_backend_cpu_set_n_threads(ctx->cpu, n_threads);
+    const size_t work = ggml_graph_work_most(ctx->g.gf, n_threads);
     if (work > ctx->work_bytes) ctx->work_bytes = work;
     if (ctx->model->params.no_alloc) {
         size_t sizes[RUN_MAX_BACKENDS] = {0};
@@ -194,7 +195,7 @@ static enum err reserve(struct llama_context *ctx, int n_tokens, int n_seqs, boo
     if (!ggml_backend_sched_reserve(ctx->sched, ctx->g.gf))
         return err_set(ERR_NOMEM,
                        "no room for the compute buffers of a micro-batch of %d tokens; a smaller one (-ub) needs less",
-                       n_tokens);
+                       n.n_tokens);
     return ERR_OK;
 }
 
@@ -202,26 +203,36 @@ static int n_prompt_rows(const struct llama_context *ctx) {
     return ctx->mem && ctx->cp.n_ubatch > ctx->cp.n_ctx ? ctx->cp.n_ctx : ctx->cp.n_ubatch;
 }
 
+// A prompt of which not every row is an output: one that picks rows out, as nearly all do.
+static struct ubatch_shape prompt_shape(const struct llama_context *ctx) {
+    const int n = n_prompt_rows(ctx);
+    return shape_for(ctx, n, 1, n > 1 ? n - 1 : 1, ctx->model->arch->flags & ARCH_ENCODER);
+}
+
 enum err graph_build_prompt(struct llama_context *ctx) {
-    const struct ubatch_shape n = shape_for(ctx, n_prompt_rows(ctx), 1, ctx->model->arch->flags & ARCH_ENCODER);
+    const struct ubatch_shape n = prompt_shape(ctx);
     TRY(build(ctx, &n));
     ggml_backend_sched_reset(ctx->sched);
     return ERR_OK;
 }
 
-// Three times: the prompt's graph is the largest; generation's has another form and may need more of some buffer; the prompt's goes
-// last again so that its plan is the one in force, and no buffer grows when the first prompt arrives.
+// Every form that graphs of this context have, at its largest: then no batch allocates, whatever comes in whatever order. A prompt's
+// graph is the largest, but generation's has another form and may need more of some buffer, as has the one in which every row is an
+// output, and the one of several sequences side by side in recurrent layers. The common prompt's goes last so that its plan is the
+// one in force when the first prompt arrives; the allocator keeps the one before it, generation's, too.
 enum err graph_reserve(struct llama_context *ctx) {
     const struct arch *a = ctx->model->arch;
-    const int n_seqs = ctx->cp.n_seq_max;
-    const int n_prompt = n_prompt_rows(ctx);
-    const int n_gen = n_seqs < n_prompt ? n_seqs : n_prompt;
-    // recurrent graphs have the shape sequences x tokens; a prompt is one sequence
+    const int n_seqs = ctx->cp.n_seq_max, n_prompt = n_prompt_rows(ctx), n_gen = least(n_seqs, n_prompt);
     const bool encode_only = a->flags & ARCH_ENCODER;
-    if (a->flags & ARCH_ENCODER_DECODER) TRY(reserve(ctx, n_prompt, 1, true));
-    TRY(reserve(ctx, n_prompt, 1, encode_only));
-    TRY(reserve(ctx, n_gen, n_gen, encode_only));
-    TRY(reserve(ctx, n_prompt, 1, encode_only));
+    if (a->flags & ARCH_ENCODER_DECODER) TRY(reserve(ctx, shape_for(ctx, n_prompt, 1, n_prompt, true)));
+    TRY(reserve(ctx, shape_for(ctx, n_prompt, 1, n_prompt, encode_only)));
+    if (ctx->mem && ctx->mem->rs && n_gen > 1) {
+        // as many tokens of each, rounded up: no division of a micro-batch among fewer sequences has more of anything
+        const int n = (n_prompt + n_gen - 1) / n_gen * n_gen;
+        TRY(reserve(ctx, shape_for(ctx, n, n_gen, n - 1, encode_only)));
+    }
+    TRY(reserve(ctx, shape_for(ctx, n_gen, n_gen, n_gen, encode_only)));
+    TRY(reserve(ctx, prompt_shape(ctx)));
     ctx->g_ready = false;
     return ERR_OK;
 }

@@ -68,14 +68,15 @@ static enum err edges_reserve(struct plan_scratch *s, size_t room) {
 }
 
 enum err plan_scratch_reserve(struct plan_scratch *s, int n, int n_steps) {
-    const size_t bytes = scratch_bytes((size_t) n, (size_t) n_steps);
-    if (bytes > s->bytes) {
+    if (scratch_bytes((size_t) n, (size_t) n_steps) > s->bytes) {  // graphs that come later may have a few nodes more
+        const size_t bytes = scratch_bytes((size_t) n + (size_t) n / 8 + 64, (size_t) n_steps + (size_t) n_steps / 8 + 64);
         void *p = realloc(s->memory, bytes);
         if (!p) return err_set(ERR_NOMEM, "memory plan: no memory for %d tensors", n);
         s->memory = p;
         s->bytes = bytes;
     }
-    return edges_reserve(s, (size_t) n * 40 + 64);
+    const size_t per_item = (size_t) n * 40 + 64;
+    return s->edge_room < per_item ? edges_reserve(s, per_item + per_item / 8) : ERR_OK;
 }
 
 void plan_scratch_free(struct plan_scratch *s) {
@@ -436,5 +437,6 @@ enum err plan_solve(struct plan_scratch *s, struct plan_item *items, int n, int 
         items[i].offset = p.best[i];
         items[i].over = p.best_over[i];
     }
-    return ERR_OK;
+    // Twice what this plan took, once it comes near the room: another graph of nearly the same shape then allocates nothing.
+    return p.n_edges + p.n_edges / 8 > s->edge_room ? edges_reserve(s, 2 * (size_t) p.n_edges) : ERR_OK;
 }

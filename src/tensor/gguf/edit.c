@@ -52,6 +52,11 @@ int64_t gguf_remove_key(struct gguf_context *ctx, const char *key) {
 
 static enum err no_memory(const char *key) { return err_set(ERR_NOMEM, "gguf: no memory for the value of key '%s'", key); }
 
+// Setters return nothing, so a caller may not notice that an entry is missing: the context remembers it.
+static void note(struct gguf_context *ctx, enum err e) {
+    if (e == ERR_NOMEM) ctx->incomplete = true;
+}
+
 // Puts a finished entry (owned) at the back, replacing the one of the same name. Frees it on failure.
 static void put(struct gguf_context *ctx, struct kv kv) {
     const char *name = kv.key.p;
@@ -66,7 +71,7 @@ static void put(struct gguf_context *ctx, struct kv kv) {
         size_t cap = ctx->cap_kv ? ctx->cap_kv * 2 : 32;
         struct kv *p = realloc(ctx->kv, cap * sizeof *p);
         if (!p) {
-            no_memory(name);
+            note(ctx, no_memory(name));
             gguf_kv_free(&kv);
             return;
         }
@@ -75,7 +80,9 @@ static void put(struct gguf_context *ctx, struct kv kv) {
     }
     if (old >= 0) remove_at(ctx, (size_t) old);
     ctx->kv[ctx->n_kv] = kv;
-    if (names_add(&ctx->kv_names, ctx->kv, sizeof *ctx->kv, ctx->n_kv) != ERR_OK) {
+    const enum err e = names_add(&ctx->kv_names, ctx->kv, sizeof *ctx->kv, ctx->n_kv);
+    if (e != ERR_OK) {
+        note(ctx, e);
         gguf_kv_free(&kv);
         return;
     }
@@ -103,7 +110,12 @@ static enum err make(struct kv *kv, const char *key, size_t key_len, enum gguf_t
 
 static void set(struct gguf_context *ctx, const char *key, enum gguf_type type, const void *data, size_t bytes) {
     struct kv kv;
-    if (usable(ctx, key) && make(&kv, key, strlen(key), type, data, bytes) == ERR_OK) put(ctx, kv);
+    if (!usable(ctx, key)) return;
+    const enum err e = make(&kv, key, strlen(key), type, data, bytes);
+    if (e == ERR_OK)
+        put(ctx, kv);
+    else
+        note(ctx, e);
 }
 
 #define SETTER(name, ctype, TYPE)                                                                                           \
@@ -139,7 +151,9 @@ void gguf_set_arr_data(struct gguf_context *ctx, const char *key, enum gguf_type
         return;
     }
     struct kv kv;
-    if (make(&kv, key, strlen(key), GGUF_TYPE_ARRAY, data, bytes) != ERR_OK) return;
+    const enum err e = make(&kv, key, strlen(key), GGUF_TYPE_ARRAY, data, bytes);
+    note(ctx, e);
+    if (e != ERR_OK) return;
     kv.arr_type = type;
     kv.n = n;
     put(ctx, kv);
@@ -183,10 +197,14 @@ void gguf_set_arr_str_n(struct gguf_context *ctx, const char *key, const char **
         return;
     }
     struct kv kv;
-    if (make(&kv, key, strlen(key), GGUF_TYPE_ARRAY, NULL, 0) != ERR_OK) return;
+    enum err e = make(&kv, key, strlen(key), GGUF_TYPE_ARRAY, NULL, 0);
+    note(ctx, e);
+    if (e != ERR_OK) return;
     free(kv.data);
     kv.data = NULL;
-    if (make_strings(&kv, key, data, lens, n) != ERR_OK) {
+    e = make_strings(&kv, key, data, lens, n);
+    note(ctx, e);
+    if (e != ERR_OK) {
         gguf_kv_free(&kv);
         return;
     }
@@ -229,7 +247,9 @@ void gguf_set_kv(struct gguf_context *ctx, const struct gguf_context *src) {
     if (ctx == src) return;
     for (size_t i = 0; i < src->n_kv; i++) {
         struct kv kv;
-        if (copy(&kv, &src->kv[i]) != ERR_OK) return;
+        const enum err e = copy(&kv, &src->kv[i]);
+        note(ctx, e);
+        if (e != ERR_OK) return;
         put(ctx, kv);
     }
 }
@@ -274,15 +294,19 @@ void gguf_add_tensor(struct gguf_context *ctx, const struct ggml_tensor *tensor)
         size_t cap = ctx->cap_ti ? ctx->cap_ti * 2 : 64;
         struct tensor_info *p = realloc(ctx->ti, cap * sizeof *p);
         if (!p) {
-            err_set(ERR_NOMEM, "gguf: no memory for %zu tensors", cap);
+            note(ctx, err_set(ERR_NOMEM, "gguf: no memory for %zu tensors", cap));
             return;
         }
         ctx->ti = p;
         ctx->cap_ti = cap;
     }
     struct tensor_info *ti = &ctx->ti[ctx->n_ti];
-    if (describe(ti, tensor) != ERR_OK) return;
-    if (names_add(&ctx->ti_names, ctx->ti, sizeof *ctx->ti, ctx->n_ti) != ERR_OK) {
+    enum err e = describe(ti, tensor);
+    note(ctx, e);
+    if (e != ERR_OK) return;
+    e = names_add(&ctx->ti_names, ctx->ti, sizeof *ctx->ti, ctx->n_ti);
+    note(ctx, e);
+    if (e != ERR_OK) {
         free(ti->name.p);
         free(ti->tensor);
         return;

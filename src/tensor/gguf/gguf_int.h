@@ -75,6 +75,7 @@ struct gguf_context {
     uint8_t *image;  // raw metadata; owned unless it is the mapping
     void *map;       // whole file, NULL if not mapped
     size_t map_size;
+    bool incomplete;  // a setter found no memory: an entry is missing, and nothing may be written
 };
 
 // ---- names.c

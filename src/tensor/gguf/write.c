@@ -139,6 +139,7 @@ static enum err write_data(FILE *f, const struct gguf_context *ctx) {
 }
 
 static enum err write_all(FILE *f, const struct gguf_context *ctx, bool only_meta) {
+    if (ctx->incomplete) return err_set(ERR_NOMEM, "gguf: not written: an entry is missing that there was no memory for");
     size_t n = gguf_get_meta_size(ctx);
     void *meta = malloc(n);
     if (!meta) return err_set(ERR_NOMEM, "gguf: no memory for %zu bytes of metadata", n);

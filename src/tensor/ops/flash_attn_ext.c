@@ -148,5 +148,6 @@ const struct op op_flash_attn_ext = {
         OP_INPLACE_WIDE,  // over the queries: each is packed before its result is written, and by nobody else afterwards
     .infer = infer,
     .scratch = flash_attn_scratch,
+    .token_dim = {2},
     .run = flash_attn_run,
 };

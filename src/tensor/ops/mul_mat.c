@@ -125,6 +125,7 @@ const struct op op_mul_mat = {
     .n_src = 2,
     .infer = infer,
     .scratch = scratch,
+    .token_dim = {0, 2},
     .run = run,
     .threads = threads,
     .backward = backward,

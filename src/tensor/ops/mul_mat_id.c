@@ -141,6 +141,7 @@ const struct op op_mul_mat_id = {
     .n_src = 3,
     .infer = infer,
     .scratch = scratch,
+    .token_dim = {0, 3, 2},
     .run = run,
     .threads = threads,
 };

@@ -61,6 +61,11 @@ struct op {
     enum err (*infer)(const struct ggml_tensor *t, struct op_shape *shape);
     // Bytes of shared scratch for n_threads threads; NULL means none.
     size_t (*scratch)(const struct ggml_tensor *t, int n_threads);
+    // Where fewer tokens may take more scratch (the work is then cut in another way): per source, one more than the dimension that
+    // counts them, 0 for none.
+    int8_t token_dim[3];
+    // The most that scratch asks for, for t or for the same operation on fewer rows (tokens). NULL: never more than for t.
+    size_t (*scratch_most)(const struct ggml_tensor *t, int n_threads);
     // The computation; every thread of the team calls it. Must not fail, allocate, log or lock. NULL for views.
     void (*run)(struct task *k, struct ggml_tensor *t);
     // Threads that can be of use (1 for tiny work); NULL means any number.
@@ -72,6 +77,8 @@ struct op {
 };
 
 const struct op *op_get(enum ggml_op id);  // NULL if out of range
+// The most scratch that t or the same operation on fewer tokens asks for.
+size_t op_scratch_most(const struct op *op, const struct ggml_tensor *t, int n_threads);
 
 // The last step of every builder: checks every source for NULL and the error tensor, runs infer, makes the tensor (a view of
 // src[0] for `inplace`), copies params (n_params words) and sources. Returns the error tensor when anything does not fit.

@@ -31,6 +31,27 @@ static const char *const glu_names[GGML_GLU_OP_COUNT] = {
 #undef GLU
 };
 
+size_t op_scratch_most(const struct op *op, const struct ggml_tensor *t, int n_threads) {
+    if (!op->scratch) return 0;
+    struct ggml_tensor fewer = *t, src[3];
+    int64_t n_token = 1;
+    for (int k = 0; k < 3; k++) {
+        if (!op->token_dim[k] || !t->src[k]) continue;
+        src[k] = *t->src[k];
+        fewer.src[k] = &src[k];
+        n_token = t->src[k]->ne[op->token_dim[k] - 1];
+    }
+    size_t most = op->scratch(t, n_threads);
+    for (int64_t n = 1; n < n_token; n++) {
+        for (int k = 0; k < 3; k++) {
+            if (op->token_dim[k] && t->src[k]) src[k].ne[op->token_dim[k] - 1] = n;
+        }
+        const size_t bytes = op->scratch(&fewer, n_threads);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
 const struct op *op_get(enum ggml_op id) { return (unsigned) id < GGML_OP_COUNT ? table[id] : NULL; }
 
 const char *ggml_op_name(enum ggml_op op) { return (unsigned) op < GGML_OP_COUNT ? op_names[op] : "unknown"; }

@@ -4,6 +4,7 @@
 #include "backend/cpu/step.h"
 #include "backend/cpu/cpu.h"
 #include "device/device.h"
+#include "ggml/ext.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -96,7 +97,7 @@ static struct ggml_cplan cplan_for(struct stream *s, const struct ggml_cgraph *g
 
 static bool graph_reserve(ggml_backend_t backend, struct ggml_cgraph *graph) {
     struct stream *s = backend->context;
-    return work_reserve(s, cplan_for(s, graph).work_size) && step_list_reserve(&s->steps, graph) == ERR_OK;
+    return work_reserve(s, ggml_graph_work_most(graph, s->n_threads)) && step_list_reserve(&s->steps, graph) == ERR_OK;
 }
 
 static size_t work_size(ggml_backend_t backend) { return ((struct stream *) backend->context)->work_bytes; }

@@ -4,6 +4,7 @@
 // another stream's work is waiting for its clock. Clocks are never freed, so nobody can wait for one that is gone.
 #include "backend/sim/sim.h"
 #include "backend/cpu/cpu.h"
+#include "ggml/ext.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -223,7 +224,7 @@ static bool reserve(ggml_backend_t backend, struct ggml_cgraph *graph) {
     for (int i = 0; i < SIM_JOBS; i++) {
         if (sim_job_reserve(&s->jobs[i], graph) != ERR_OK) return false;
     }
-    const size_t bytes = ggml_graph_plan(graph, s->n_threads, NULL).work_size;
+    const size_t bytes = ggml_graph_work_most(graph, s->n_threads);
     if (bytes <= s->work_bytes) return true;
     void *p = realloc(s->work, bytes);
     if (!p) DEVICE_FAIL(false, ERR_NOMEM, "%s: no memory for %zu bytes of scratch", s->device->name, bytes);
