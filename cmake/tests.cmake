@@ -65,6 +65,14 @@ if(TARGET device-test_gpt2)
   endif()
 endif()
 
+# What holds for the allocations of one device holds for those of several.
+foreach(name test_alloc test_reserve)
+  if(TARGET run-${name})
+    add_test(NAME run/${name}_devices COMMAND run-${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(run/${name}_devices PROPERTIES TIMEOUT 300 ENVIRONMENT "GGML_OVERSUBSCRIBE=1;LAMINA_SIM=2")
+  endif()
+endforeach()
+
 # tests/fuzz/fuzz_<name>.c: a program that replays seeds and mutations (a test), and with LAMINA_FUZZ one for libFuzzer.
 # What a target needs of the program, which is no library:
 set(FUZZ_APP_imatrix src/app/cli/imatrix.c)

@@ -110,7 +110,7 @@ static const char *const page_tail[] = {
     "  line(b.peak, '#c2262e', []); line(b.bound, '#1b7f4b', [7, 5]); cx.restore();\n",
     "  label('peak ' + fmt(b.peak), '#c2262e', L + 6, Y(b.peak) - 9, 'left');\n",
     "  label('bound ' + fmt(b.bound), '#1b7f4b', W - R - 6, Y(b.bound) - 9, 'right');\n",
-    "  label('step ' + b.step, '#c2262e', X(b.step + 0.5), H - B - 8, 'center');\n",
+    "  label('step ' + b.step, '#c2262e', Math.min(Math.max(X(b.step + 0.5), L + 34), W - R - 34), H - B - 8, 'center');\n",
     "  cx.strokeStyle = '#aab3ba'; cx.lineWidth = 1; cx.strokeRect(L, T, W - L - R, H - T - B);\n",
     "}\n",
     "function label(s, c, x, y, align) { if (y < T - 12 || y > H - B || x < L - 1 || x > W - R + 1) return; cx.textAlign = align; const w = cx.measureText(s).width;\n",

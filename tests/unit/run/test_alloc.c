@@ -75,8 +75,10 @@ static void test_none(void **s) {
 }
 
 // Load, context, prompt, token with the k-th allocation failing: NULL or an error code each time, and nothing left behind.
-static int attempt(const char *path) {
-    struct llama_model *m = llama_model_load_from_file(path, llama_model_default_params());
+static int attempt(const char *path, int n_gpu_layers) {
+    struct llama_model_params mp = llama_model_default_params();
+    mp.n_gpu_layers = n_gpu_layers;
+    struct llama_model *m = llama_model_load_from_file(path, mp);
     if (!m) return 1;
     struct llama_context *c = context(m, 2);
     int r = 2;
@@ -104,15 +106,17 @@ static void test_fail(void **s) {
     if (!ALLOC_COUNTED) skip();
     static char path[256];
     snprintf(path, sizeof path, "%s", maker_path("gemma3", GGML_TYPE_F32));
-    assert_int_equal(attempt(path), 0);  // warm: what lives for the process is made
+    // What lives for the process is made now; the CPU's team of threads, too, where other devices take the layers.
+    assert_int_equal(attempt(path, 0), 0);
+    assert_int_equal(attempt(path, -1), 0);
     alloc_start(0);
-    assert_int_equal(attempt(path), 0);
+    assert_int_equal(attempt(path, -1), 0);
     const int64_t total = alloc_stop();
     const int64_t live = alloc_live;
     int n_error = 0;
     for (int64_t k = 1; k <= total + 2; k += k < 400 ? 1 : 7) {
         alloc_start(k);
-        const int r = attempt(path);
+        const int r = attempt(path, -1);
         alloc_stop();
         n_error += r != 0;
         if (alloc_live != live)

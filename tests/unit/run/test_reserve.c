@@ -95,7 +95,9 @@ static void check(const struct setting *s, uint32_t seed) {
 
 // The process's team of threads is made by the first product that wants it.
 static void warm(void) {
-    struct llama_model *m = llama_model_load_from_file(maker_path("llama", GGML_TYPE_F32), llama_model_default_params());
+    struct llama_model_params mp = llama_model_default_params();
+    mp.n_gpu_layers = 0;
+    struct llama_model *m = llama_model_load_from_file(maker_path("llama", GGML_TYPE_F32), mp);
     struct llama_context_params cp = llama_context_default_params();
     cp.n_threads = cp.n_threads_batch = 2;
     struct llama_context *c = llama_init_from_model(m, cp);

@@ -45,7 +45,7 @@ struct seen {
 
 static bool alike(const struct ggml_tensor *a, const struct ggml_tensor *b) {
     if (a->op != b->op || memcmp(a->ne, b->ne, sizeof(a->ne)) != 0) return false;
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < GGML_MAX_SRC; k++) {
         const struct ggml_tensor *s = a->src[k], *t = b->src[k];
         if (!s != !t) return false;
         if (s &&
