@@ -39,7 +39,7 @@ struct ggml_cplan ggml_graph_plan(const struct ggml_cgraph *cgraph, int n_thread
 
 // Layers repeat: nodes like one of these have been asked already.
 struct seen {
-    const struct ggml_tensor *node[32];
+    int node[64];  // where in the graph
     int n;
 };
 
@@ -55,12 +55,85 @@ static bool alike(const struct ggml_tensor *a, const struct ggml_tensor *b) {
     return memcmp(a->op_params, b->op_params, sizeof(a->op_params)) == 0;
 }
 
-static bool is_new(struct seen *s, const struct ggml_tensor *t) {
-    for (int i = 0; i < s->n; i++) {
-        if (alike(s->node[i], t)) return false;
+// Whether nothing like node i and those after it, which may be computed with it, has been seen.
+static bool is_new(struct seen *s, const struct ggml_cgraph *g, int i) {
+    enum { TOGETHER = 8 };
+    for (int k = 0; k < s->n; k++) {
+        const int at = s->node[k];
+        int n = 0;
+        while (n < TOGETHER && i + n < g->n_nodes && alike(g->nodes[at + n], g->nodes[i + n])) n++;
+        if (n == TOGETHER || i + n == g->n_nodes) return false;
     }
-    if (s->n < (int) (sizeof(s->node) / sizeof(s->node[0]))) s->node[s->n++] = t;
+    if (s->n < (int) (sizeof(s->node) / sizeof(s->node[0]))) s->node[s->n++] = i;
     return true;
+}
+
+// ---- fewer tokens ---------------------------------------------------------------------------------------------------
+
+// Copies of the nodes of a span, and of what they read, that can be given fewer tokens.
+struct span_copy {
+    struct ggml_tensor *nodes[FUSE_MAX];
+    struct ggml_tensor copies[4 * FUSE_MAX];
+    const struct ggml_tensor *of[4 * FUSE_MAX];
+    int n, n_copies;
+    int64_t n_token;
+};
+
+// What has a row per token is copied, weights are not.
+static struct ggml_tensor *copy_of(struct span_copy *c, struct ggml_tensor *t) {
+    if (!t || t->ne[1] != c->n_token) return t;
+    for (int i = 0; i < c->n_copies; i++) {
+        if (c->of[i] == t) return &c->copies[i];
+    }
+    if (c->n_copies == 4 * FUSE_MAX) return t;
+    c->of[c->n_copies] = t;
+    c->copies[c->n_copies] = *t;
+    return &c->copies[c->n_copies++];
+}
+
+static bool copy_span(struct span_copy *c, const struct ggml_cgraph *g, int i, int n) {
+    *c = (struct span_copy){.n = n};
+    for (int k = 0; k < n && !c->n_token; k++) {
+        const struct ggml_tensor *t = g->nodes[i + k];
+        if (t->op == GGML_OP_MUL_MAT) c->n_token = t->src[1]->ne[1];
+    }
+    if (c->n_token < 2) return false;
+    for (int k = 0; k < n; k++) c->nodes[k] = copy_of(c, g->nodes[i + k]);
+    for (int k = 0; k < c->n_copies; k++) {
+        for (int j = 0; j < GGML_MAX_SRC; j++) {
+            // a matrix may have as many rows as there are tokens
+            if (c->copies[k].op != GGML_OP_MUL_MAT || j != 0) c->copies[k].src[j] = copy_of(c, c->copies[k].src[j]);
+        }
+    }
+    return true;
+}
+
+static void set_tokens(struct span_copy *c, int64_t n) {
+    for (int k = 0; k < c->n_copies; k++) {
+        struct ggml_tensor *t = &c->copies[k];
+        const bool packed = t->nb[2] == t->nb[1] * (size_t) t->ne[1];
+        t->ne[1] = n;
+        if (!packed) continue;
+        t->nb[2] = t->nb[1] * (size_t) n;
+        t->nb[3] = t->nb[2] * (size_t) t->ne[2];
+    }
+}
+
+enum { MANY_TOKENS = 96 };  // from here on scratch of products only grows with their number
+
+static size_t fused_most(const struct ggml_cgraph *g, int i, int n_threads) {
+    const int left = g->n_nodes - i;
+    struct span_copy c;
+    int threads = 1;
+    if (fuse_scratch(g, i, n_threads, &threads) == 0 || !copy_span(&c, g, i, left < FUSE_MAX ? left : FUSE_MAX)) return 0;
+    const struct ggml_cgraph copy = {.nodes = c.nodes, .n_nodes = c.n};
+    size_t most = 0;
+    for (int64_t n = 1; n < c.n_token && n <= MANY_TOKENS; n++) {
+        set_tokens(&c, n);
+        const size_t bytes = fuse_scratch(&copy, 0, n_threads, &threads);
+        if (bytes > most) most = bytes;
+    }
+    return most;
 }
 
 size_t ggml_graph_work_most(const struct ggml_cgraph *cgraph, int n_threads) {
@@ -73,9 +146,11 @@ size_t ggml_graph_work_most(const struct ggml_cgraph *cgraph, int n_threads) {
     for (int i = 0; i < cgraph->n_nodes; i++) {
         const struct ggml_tensor *t = cgraph->nodes[i];
         const struct op *op = op_get(t->op);
-        if (!op || (!op->token_dim[0] && !op->token_dim[1]) || !cpu_node_runs(op, t) || !is_new(&seen, t)) continue;
-        const size_t bytes = op_scratch_most(op, t, n_threads);
-        if (bytes > most) most = bytes;
+        if (!op || !cpu_node_runs(op, t) || !is_new(&seen, cgraph, i)) continue;
+        const bool counts = op->token_dim[0] || op->token_dim[1];
+        const size_t alone = counts ? op_scratch_most(op, t, n_threads) : 0, fused = fused_most(cgraph, i, n_threads);
+        if (alone > most) most = alone;
+        if (fused > most) most = fused;
     }
     return most > 0 && most + 64 > now ? most + 64 : now;
 }
