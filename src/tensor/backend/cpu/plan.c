@@ -75,18 +75,28 @@ struct span_copy {
     struct ggml_tensor *nodes[FUSE_MAX];
     struct ggml_tensor copies[4 * FUSE_MAX];
     const struct ggml_tensor *of[4 * FUSE_MAX];
+    int8_t dim[4 * FUSE_MAX];  // that counts tokens
     int n, n_copies;
     int64_t n_token;
+    bool experts;
 };
+
+// Tokens are rows, and slices where each goes to several experts; -1: t has none.
+static int token_dim(const struct span_copy *c, const struct ggml_tensor *t) {
+    if (c->experts && t->ne[2] == c->n_token) return 2;
+    return t->ne[1] == c->n_token ? 1 : -1;
+}
 
 // What has a row per token is copied, weights are not.
 static struct ggml_tensor *copy_of(struct span_copy *c, struct ggml_tensor *t) {
-    if (!t || t->ne[1] != c->n_token) return t;
+    const int dim = t ? token_dim(c, t) : -1;
+    if (dim < 0) return t;
     for (int i = 0; i < c->n_copies; i++) {
         if (c->of[i] == t) return &c->copies[i];
     }
     if (c->n_copies == 4 * FUSE_MAX) return t;
     c->of[c->n_copies] = t;
+    c->dim[c->n_copies] = (int8_t) dim;
     c->copies[c->n_copies] = *t;
     return &c->copies[c->n_copies++];
 }
@@ -95,14 +105,16 @@ static bool copy_span(struct span_copy *c, const struct ggml_cgraph *g, int i, i
     *c = (struct span_copy){.n = n};
     for (int k = 0; k < n && !c->n_token; k++) {
         const struct ggml_tensor *t = g->nodes[i + k];
-        if (t->op == GGML_OP_MUL_MAT) c->n_token = t->src[1]->ne[1];
+        c->experts = t->op == GGML_OP_MUL_MAT_ID;
+        if (t->op == GGML_OP_MUL_MAT || c->experts) c->n_token = t->src[1]->ne[c->experts ? 2 : 1];
     }
     if (c->n_token < 2) return false;
     for (int k = 0; k < n; k++) c->nodes[k] = copy_of(c, g->nodes[i + k]);
     for (int k = 0; k < c->n_copies; k++) {
         for (int j = 0; j < GGML_MAX_SRC; j++) {
             // a matrix may have as many rows as there are tokens
-            if (c->copies[k].op != GGML_OP_MUL_MAT || j != 0) c->copies[k].src[j] = copy_of(c, c->copies[k].src[j]);
+            const bool matrix = c->copies[k].op == GGML_OP_MUL_MAT || c->copies[k].op == GGML_OP_MUL_MAT_ID;
+            if (!matrix || j != 0) c->copies[k].src[j] = copy_of(c, c->copies[k].src[j]);
         }
     }
     return true;
@@ -111,15 +123,14 @@ static bool copy_span(struct span_copy *c, const struct ggml_cgraph *g, int i, i
 static void set_tokens(struct span_copy *c, int64_t n) {
     for (int k = 0; k < c->n_copies; k++) {
         struct ggml_tensor *t = &c->copies[k];
-        const bool packed = t->nb[2] == t->nb[1] * (size_t) t->ne[1];
-        t->ne[1] = n;
-        if (!packed) continue;
-        t->nb[2] = t->nb[1] * (size_t) n;
-        t->nb[3] = t->nb[2] * (size_t) t->ne[2];
+        const bool rows_packed = t->nb[2] == t->nb[1] * (size_t) t->ne[1], packed = t->nb[3] == t->nb[2] * (size_t) t->ne[2];
+        t->ne[c->dim[k]] = n;
+        if (rows_packed) t->nb[2] = t->nb[1] * (size_t) t->ne[1];
+        if (packed) t->nb[3] = t->nb[2] * (size_t) t->ne[2];
     }
 }
 
-enum { MANY_TOKENS = 96 };  // from here on scratch of products only grows with their number
+enum { MANY_TOKENS = 96 };  // from here on scratch of products only grows with their number; not so where experts share them
 
 static size_t fused_most(const struct ggml_cgraph *g, int i, int n_threads) {
     const int left = g->n_nodes - i;
@@ -128,7 +139,7 @@ static size_t fused_most(const struct ggml_cgraph *g, int i, int n_threads) {
     if (fuse_scratch(g, i, n_threads, &threads) == 0 || !copy_span(&c, g, i, left < FUSE_MAX ? left : FUSE_MAX)) return 0;
     const struct ggml_cgraph copy = {.nodes = c.nodes, .n_nodes = c.n};
     size_t most = 0;
-    for (int64_t n = 1; n < c.n_token && n <= MANY_TOKENS; n++) {
+    for (int64_t n = 1; n < c.n_token && (n <= MANY_TOKENS || c.experts); n++) {
         set_tokens(&c, n);
         const size_t bytes = fuse_scratch(&copy, 0, n_threads, &threads);
         if (bytes > most) most = bytes;
