@@ -258,15 +258,18 @@ static enum err reserve_work(struct ggml_backend_sched *s) {
     return ERR_OK;
 }
 
+static enum err make_shadows(struct ggml_backend_sched *s);
+
 bool ggml_backend_sched_reserve(ggml_backend_sched_t s, struct ggml_cgraph *graph) {
     if (!usable(s, graph, "ggml_backend_sched_reserve")) return false;
     ggml_backend_sched_synchronize(s);
     if (split(s, graph) != ERR_OK) return false;
     show_copies(s, true);
-    const bool ok = ggml_gallocr_reserve_n(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids)) &&
-                    reserve_work(s) == ERR_OK;
+    bool ok = ggml_gallocr_reserve_n(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids)) &&
+              reserve_work(s) == ERR_OK;
     if (ok && s->debug) sched_print_plan(s, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids));
     show_copies(s, false);
+    ok = ok && make_shadows(s) == ERR_OK;  // they take tensors from the pool, too
     ggml_backend_sched_reset(s);
     return ok;
 }
@@ -280,6 +283,7 @@ void ggml_backend_sched_reserve_size(ggml_backend_sched_t s, struct ggml_cgraph 
     ggml_gallocr_reserve_n_size(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids), sizes);
     if (s->debug) sched_print_plan(s, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids));
     show_copies(s, false);
+    (void) make_shadows(s);  // what they take counts as the scheduler's: see ggml_backend_sched_overhead
     ggml_backend_sched_reset(s);
 }
 
