@@ -152,7 +152,7 @@ static void quantized(const char *from, const struct kind *k, const char *folder
         enum llama_ftype ftype;
         double floor, times;
     } kinds[] = {{"quantized to F16", LLAMA_FTYPE_MOSTLY_F16, 0.05, 0},
-                 {"quantized to Q8_0", LLAMA_FTYPE_MOSTLY_Q8_0, 0.1, 1000},
+                 {"quantized to Q8_0", LLAMA_FTYPE_MOSTLY_Q8_0, 0.2, 1000},
                  {"quantized to Q4_K_M", LLAMA_FTYPE_MOSTLY_Q4_K_M, 0.6, 300}};
     char path[4096], why[96];
     double error = 0;

@@ -16,7 +16,7 @@ import numpy as np
 
 import numpy_ref
 
-FAST = ["llama-dense", "llama-moe", "gemma3-dense", "deepseek2-moe", "jamba-dense", "lfm2moe-moe", "qwen3next-moe", "gpt2-dense", "bert", "rwkv7", "llada-dense"]
+FAST = ["llama-dense", "olmo2-dense", "llama-moe", "gemma3-dense", "deepseek2-moe", "jamba-dense", "lfm2moe-moe", "qwen3next-moe", "gpt2-dense", "bert", "rwkv7", "llada-dense"]
 
 
 def write_models(shared, names, tmp):

@@ -76,6 +76,8 @@ static bool add_norm(struct linear *l, struct ggml_tensor *t) {
     }
     if (t->op != GGML_OP_MUL && t->op != GGML_OP_ADD) return false;
     if (t->src[0] != l->in || !is_row(t->src[1], t->ne[0]) || is_ours(l, t->src[1])) return false;
+    // a weight: of one column, a residual looks like one, but may lie where the sum is to be
+    if (root(t->src[1])->op != GGML_OP_NONE) return false;
     if (t->op == GGML_OP_MUL && !l->scale && !l->shift) {
         l->scale = l->in = t;
         return true;
@@ -320,6 +322,15 @@ static const float *column(const struct linear *l, int64_t c, float *tmp, bool k
     return tmp;
 }
 
+// Whether the norm or what follows it has memory that x is in too.
+static bool kept_over_x(const struct linear *l) {
+    const struct ggml_tensor *kept[] = {l->norm, l->scale, l->shift};
+    for (int i = 0; i < 3; i++) {
+        if (kept[i] && kept[i]->data && !fuse_apart(kept[i], l->x)) return true;
+    }
+    return false;
+}
+
 static void encode(const struct layout *m, struct task *k) {
     const struct linear *l = &m->l;
     float *tmp = (float *) (own(m, k) + m->kernel);
@@ -328,15 +339,18 @@ static void encode(const struct layout *m, struct task *k) {
     for (int i = 0; i < l->n_tiles; i++) needed = needed || !l->tiles[i].plan.in_place;
     if (!needed) return;
     if (!m->private_act) task_range(k, l->in->ne[1], &c0, &c1);
+    // every thread reads all of x when it encodes for itself: what lies over it is kept when all have done so
+    const bool late = m->private_act && k->nth > 1 && kept_over_x(l);
     for (int64_t c = c0; c < c1; c++) {
-        const float *x = column(l, c, tmp, !m->private_act || k->ith == 0);
+        const float *x = column(l, c, tmp, !late && (!m->private_act || k->ith == 0));
         for (int i = 0; i < l->n_tiles; i++) {
             const struct tile *t = &l->tiles[i];
             if (t->copy || t->plan.in_place) continue;
             t->plan.path->encode(x, l->in->ne[0], columns(m, k, t) + (size_t) c * t->plan.act_stride);
         }
     }
-    if (!m->private_act) task_barrier(k);
+    if (!m->private_act || late) task_barrier(k);
+    for (int64_t c = 0; c < c1 && late && k->ith == 0; c++) column(l, c, tmp, true);
 }
 
 // ---- pieces ---------------------------------------------------------------------------------------------------------
