@@ -162,6 +162,12 @@ int main(int argc, char **argv) {
     llama_token *t = malloc(sizeof *t * (size_t) step);
     t[0] = 1;
     if (llama_decode(c, llama_batch_get_one(t, 1)) != 0) return 1;  // the process's team of threads is made once
+    // batches of every size: attention and products over few tokens can need more scratch than over many
+    for (int32_t n = 2; n < step; n += n < 16 ? 1 : n / 4) {
+        for (int32_t i = 0; i < n; i++) t[i] = i * 7919 % n_vocab;
+        llama_memory_clear(llama_get_memory(c), false);
+        if (llama_decode(c, llama_batch_get_one(t, n)) != 0) return 1;
+    }
     llama_memory_clear(llama_get_memory(c), true);  // writes the whole cache, whose pages are not real before
     const long calls0 = calls;
     for (int32_t at = 0; at < (int32_t) llama_n_ctx(c); at += step) {
