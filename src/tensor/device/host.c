@@ -7,7 +7,8 @@
 // Owned memory is zero when it is new. It comes from calloc, which knows that pages fresh from the system are zero: a cache of keys
 // and values takes no memory, and no time to clear, before it is used. The block's address stands in front of the base.
 static void *alloc_zeroed(size_t size) {
-    char *block = calloc(1, size + DEVICE_HOST_BASE_ALIGN + sizeof(void *));
+    const size_t front = DEVICE_HOST_BASE_ALIGN + sizeof(void **);
+    void *block = calloc(1, size + front);
     if (!block) return NULL;
     void **base = (void **) GGML_PAD((uintptr_t) block + sizeof(void *), DEVICE_HOST_BASE_ALIGN);
     base[-1] = block;
