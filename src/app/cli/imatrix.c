@@ -136,6 +136,7 @@ static int load_entry(struct imatrix *m, const char *path, struct ggml_context *
     const int64_t n_expert = sums->ne[1] * sums->ne[2];
     if (!counts || counts->type != GGML_TYPE_F32 || sums->type != GGML_TYPE_F32 || ggml_nelements(counts) != n_expert)
         return console_error("%s: '%s' has no fitting counts", path, name);
+    if (ggml_is_empty(sums)) return console_error("%s: '%s' holds no values", path, sums->name);
     struct entry *e = entry_get(m, name, sums->ne[0], (int) n_expert);
     if (!e) return 1;
     memcpy(e->sums, sums->data, ggml_nbytes(sums));
