@@ -45,9 +45,7 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, blk_norm(g, cur, &l->post_attn_norm, NORM_RMS), x);
     n = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    cur =
-        blk_network(g, l, n, il,
-                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
+    cur = blk_network(g, l, n, il, &(struct form_opts){.moe = moe_of_file(g)});
     return ggml_add(g->ctx, blk_norm(g, cur, &l->post_ffw_norm, NORM_RMS), x);
 }
 

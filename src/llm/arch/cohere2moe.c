@@ -48,9 +48,7 @@ static struct ggml_tensor *norm(struct graph *g, struct ggml_tensor *x, const st
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     struct ggml_tensor *n = norm(g, x, &l->attn_norm), *cur = blk_self_attn(g, l, n, il, &(struct attn_opts){0});
     blk_select3(g, il, &cur, &x, &n);
-    struct ggml_tensor *ffn =
-        blk_network(g, l, n, il,
-                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
+    struct ggml_tensor *ffn = blk_network(g, l, n, il, &(struct form_opts){.moe = moe_of_file(g)});
     if (l->ffn_up_shexp.w) ffn = ggml_scale(g->ctx, ffn, 0.5f);  // the mean of both
     return ggml_add(g->ctx, ggml_add(g->ctx, cur, ffn), x);
 }

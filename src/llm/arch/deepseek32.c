@@ -65,10 +65,7 @@ static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct 
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_pre_norm(
-        g, l, x, il,
-        &(struct form_opts){.mixer = mixer,
-                            .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
+    return blk_pre_norm(g, l, x, il, &(struct form_opts){.mixer = mixer, .moe = moe_of_file(g)});
 }
 
 const struct arch arch_deepseek32 = {

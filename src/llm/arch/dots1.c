@@ -23,10 +23,7 @@ static const struct arch_tensor tensors[] = {
 };
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_pre_norm(
-        g, l, x, il,
-        &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD},
-                            .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
+    return blk_pre_norm(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD}, .moe = moe_of_file(g)});
 }
 
 const struct arch arch_dots1 = {

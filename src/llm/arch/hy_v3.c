@@ -34,10 +34,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_pre_norm(
-        g, l, x, il,
-        &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD},
-                            .moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}});
+    return blk_pre_norm(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD}, .moe = moe_of_file(g)});
 }
 
 const struct arch arch_hy_v3 = {

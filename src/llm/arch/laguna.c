@@ -55,11 +55,7 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     blk_select(g, il, &cur, &x);
     x = ggml_add(g->ctx, cur, x);
     n = blk_norm(g, x, &l->ffn_norm, NORM_RMS);
-    return ggml_add(
-        g->ctx,
-        blk_network(g, l, n, il,
-                    &(struct form_opts){.moe = {.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale}}),
-        x);
+    return ggml_add(g->ctx, blk_network(g, l, n, il, &(struct form_opts){.moe = moe_of_file(g)}), x);
 }
 
 const struct arch arch_laguna = {

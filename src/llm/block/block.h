@@ -202,6 +202,10 @@ struct moe_opts {
     const struct weight *gate_e, *up_e, *down_e;  // NULL: the layer's ffn_*_exps
     struct ggml_tensor **out_ids, **out_probs;    // out, may be NULL
 };
+// As the file's keys say: expert_weights_norm, expert_weights_scale.
+static inline struct moe_opts moe_of_file(const struct graph *g) {
+    return (struct moe_opts){.norm = g->hp->expert_weights_norm, .wscale = g->hp->expert_weights_scale};
+}
 struct ggml_tensor *blk_moe(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il, const struct moe_opts *o);
 // The shared expert ffn_*_shexp; times sigmoid(ffn_gate_inp_shexp . x) where the layer has that.
 struct ggml_tensor *blk_shared_expert(struct graph *g, const struct layer *l, struct ggml_tensor *x,
