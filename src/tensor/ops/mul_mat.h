@@ -14,6 +14,11 @@ static inline int64_t mm_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Row (i1, i2, i3) of t as floats: in place where it lies so, else through tmp [ne0].
 const float *mm_row(const struct ggml_tensor *t, int64_t i1, int64_t i2, int64_t i3, float *tmp);
+// Threads of use for `work` multiplications, out of n_threads.
+static inline int mm_threads(double work, int n_threads) {
+    const double useful = work / 16384 + 1;
+    return useful < n_threads ? (int) useful : n_threads;
+}
 // Whether rows of t are floats that can be read in place.
 static inline bool mm_row_in_place(const struct ggml_tensor *t) {
     return t->type == GGML_TYPE_F32 && (t->nb[0] == 4 || t->ne[0] == 1);
@@ -41,6 +46,8 @@ struct mm_plan {
 
 // n_col: columns of one product; n_act: columns to encode in all.
 void mm_plan(struct mm_plan *p, const struct ggml_tensor *t, int64_t n_col, int64_t n_act, int n_threads);
+// Whether two products of one activation want its columns encoded to the very same bytes.
+bool mm_same_columns(const struct mm_plan *p, const struct mm_plan *q);
 // This thread's kernel scratch, and the encoded columns it is to use.
 uint8_t *mm_thread_scratch(const struct mm_plan *p, const struct task *k);
 uint8_t *mm_columns(const struct mm_plan *p, const struct task *k);

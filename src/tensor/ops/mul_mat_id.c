@@ -87,8 +87,7 @@ static size_t scratch(const struct ggml_tensor *t, int n_threads) {
 
 static int threads(const struct ggml_tensor *t, int n_threads) {
     const double work = (double) t->src[0]->ne[0] * (double) t->src[0]->ne[1] * (double) n_result(t);
-    const double useful = work / 16384 + 1;
-    return useful < n_threads ? (int) useful : n_threads;
+    return mm_threads(work, n_threads);
 }
 
 static void run(struct task *k, struct ggml_tensor *t) {

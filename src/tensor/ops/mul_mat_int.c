@@ -56,6 +56,11 @@ void mm_plan(struct mm_plan *p, const struct ggml_tensor *t, int64_t n_col, int6
     p->total = (p->private_act ? 0 : p->act_bytes) + p->scratch * (size_t) n_threads + 64;
 }
 
+bool mm_same_columns(const struct mm_plan *p, const struct mm_plan *q) {
+    return !p->in_place && !q->in_place && p->path->form == q->path->form && p->path->variant == q->path->variant &&
+           p->act_stride == q->act_stride;
+}
+
 uint8_t *mm_thread_scratch(const struct mm_plan *p, const struct task *k) {
     return (uint8_t *) k->work + (p->private_act ? 0 : p->act_bytes) + p->scratch * (size_t) k->ith;
 }

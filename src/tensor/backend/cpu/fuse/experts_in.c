@@ -2,10 +2,8 @@
 //   y = f(G[e] x + g[e], U[e] x + u[e])        or one product whose halves are gate and up, or f of one product
 // A piece of work is an expert's rows times its tokens: the products go to tiles in cache, the rest runs over the tiles, and what
 // comes of it is written to the tokens' places.
-#include "backend/cpu/cpu.h"
-#include "backend/cpu/fuse/fuse.h"
+#include "backend/cpu/fuse/experts_int.h"
 #include "kern/binary.h"
-#include "ops/mul_mat.h"
 #include "ops/row.h"
 
 #include <string.h>
@@ -45,22 +43,14 @@ static int tile_of(const struct pattern *p, const struct ggml_tensor *t) {
     return -1;
 }
 
-static bool add_bias(struct pattern *p, struct ggml_tensor *t, int tile) {
-    const struct ggml_tensor *b = t->src[1];
-    if (t->src[2] != p->product[0]->src[2] || b->type != GGML_TYPE_F32 || b->nb[0] != sizeof(float) || p->halves)
-        return false;
-    if (b->ne[1] < p->product[0]->src[0]->ne[2]) return false;  // an id could be out of its range alone
-    p->members[p->n_members] = (struct member){t, tile, -1};
-    return true;
-}
-
 static bool add_epilogue(struct pattern *p, struct ggml_tensor *t) {
     const struct op *op = op_get(t->op);
     if (p->n_members == MEMBERS || t->view_src || t->type != GGML_TYPE_F32) return false;
     const int tile = tile_of(p, t->src[0]);
     if (tile < 0) return false;
     if (t->op == GGML_OP_ADD_ID) {
-        if (!add_bias(p, t, tile)) return false;
+        if (p->halves || !experts_is_bias(t, p->product[0])) return false;
+        p->members[p->n_members] = (struct member){t, tile, -1};
     } else {
         if (!(op->flags & OP_ELEMENTWISE) || op->scratch || t->src[2]) return false;
         const bool halves = t->op == GGML_OP_GLU && !t->src[1];
@@ -126,11 +116,6 @@ static size_t scratch(struct ggml_tensor *const *nodes, int n, int n_threads) {
     return lay_out(&l, nodes, n, n_threads) ? l.total : 0;
 }
 
-static int threads(struct ggml_tensor *const *nodes, int n, int n_threads) {
-    (void) n;
-    return cpu_node_threads(op_get(nodes[0]->op), nodes[0], n_threads);
-}
-
 // ---- run ------------------------------------------------------------------------------------------------------------
 
 struct piece {
@@ -154,23 +139,12 @@ static void scatter(const struct ggml_tensor *t, int64_t at, const float *tile, 
 
 static void run_product(const struct layout *l, const struct task *k, int tile, const struct piece *p) {
     const int64_t row0 = l->p.halves && tile == 1 ? l->n_row : 0;
-    const struct ggml_tensor *t = l->p.product[l->p.halves ? 0 : tile], *a = t->src[0], *b = t->src[1];
-    const struct mm_job j = {
-        .a = (const uint8_t *) a->data + (size_t) p->expert * a->nb[2] + (size_t) (row0 + p->r0) * a->nb[1],
-        .a_stride = a->nb[1],
-        .n_row = l->n_row - p->r0,
-        .row1 = p->r1 - p->r0,
-        .k = a->ne[0],
-        .type = a->type,
-        .act = l->plan.in_place ? b->data : mm_columns(&l->plan, k),
-        .act_stride = l->plan.in_place ? b->nb[1] : l->plan.act_stride,
-        .act_idx = p->col,
-        .dst = tile_data(l, k, tile),
-        .dst_stride = (size_t) (p->r1 - p->r0),
-        .n_col = p->n_col,
-        .scratch = mm_thread_scratch(&l->plan, k),
-        .scratch_bytes = l->plan.row_at,
-    };
+    const struct ggml_tensor *t = l->p.product[l->p.halves ? 0 : tile], *a = t->src[0];
+    struct mm_job j = experts_job(&l->plan, k, t, p->r1 - p->r0, tile_data(l, k, tile));
+    j.a = (const uint8_t *) a->data + (size_t) p->expert * a->nb[2] + (size_t) (row0 + p->r0) * a->nb[1];
+    j.n_row = l->n_row - p->r0;
+    j.act_idx = p->col;
+    j.n_col = p->n_col;
     l->plan.path->run(&j);
     if (t->data) scatter(t, row0 + p->r0, j.dst, p);
 }
@@ -231,4 +205,4 @@ static void run(struct task *k, struct ggml_tensor **nodes, int n) {
 }
 
 const struct fuse fuse_experts_in = {
-    .name = "experts_in", .planned = true, .match = match, .threads = threads, .scratch = scratch, .run = run};
+    .name = "experts_in", .planned = true, .match = match, .threads = experts_threads, .scratch = scratch, .run = run};

@@ -2,11 +2,9 @@
 //   y[token] = sum over slots s, in order, of w[s, token] * (D[e] x[s, token] + d[e]),   e = ids[s, token]
 // A piece of work is a run of rows of the result: every expert's part of them is computed for all its tokens into a tile in cache,
 // which is weighted and added up slot by slot, in the order of the nodes.
-#include "backend/cpu/cpu.h"
-#include "backend/cpu/fuse/fuse.h"
+#include "backend/cpu/fuse/experts_int.h"
 #include "kern/binary.h"
 #include "kern/unary.h"
-#include "ops/mul_mat.h"
 #include "ops/row.h"
 
 #include <string.h>
@@ -41,8 +39,7 @@ static bool add(struct pattern *p, struct ggml_tensor *t) {
     if (!p->weighted) {
         if (t->src[0] != head) return false;
         const struct ggml_tensor *b = t->src[1];
-        if (t->op == GGML_OP_ADD_ID && !p->bias && t->src[2] == p->product->src[2] && b->type == GGML_TYPE_F32 &&
-            b->nb[0] == sizeof(float) && b->ne[1] >= p->product->src[0]->ne[2]) {
+        if (!p->bias && experts_is_bias(t, p->product)) {
             p->bias = t;
             return true;
         }
@@ -108,27 +105,13 @@ static size_t scratch(struct ggml_tensor *const *nodes, int n, int n_threads) {
     return lay_out(&l, nodes, n, n_threads) ? l.total : 0;
 }
 
-static int threads(struct ggml_tensor *const *nodes, int n, int n_threads) {
-    (void) n;
-    return cpu_node_threads(op_get(nodes[0]->op), nodes[0], n_threads);
-}
-
 // ---- run ------------------------------------------------------------------------------------------------------------
 
 static void multiply(const struct layout *l, const struct task *k, const struct mm_groups *g, int64_t r0, int64_t r1,
                      float *tile) {
-    const struct ggml_tensor *t = l->p.product, *a = t->src[0], *b = t->src[1];
-    struct mm_job j = {.a_stride = a->nb[1],
-                       .n_row = t->ne[0] - r0,
-                       .row1 = r1 - r0,
-                       .k = a->ne[0],
-                       .type = a->type,
-                       .act = l->plan.in_place ? b->data : mm_columns(&l->plan, k),
-                       .act_stride = l->plan.in_place ? b->nb[1] : l->plan.act_stride,
-                       .dst = tile,
-                       .dst_stride = (size_t) (r1 - r0),
-                       .scratch = mm_thread_scratch(&l->plan, k),
-                       .scratch_bytes = l->plan.row_at};
+    const struct ggml_tensor *t = l->p.product, *a = t->src[0];
+    struct mm_job j = experts_job(&l->plan, k, t, r1 - r0, tile);
+    j.n_row = t->ne[0] - r0;
     for (int64_t e = 0; e < a->ne[2]; e++) {
         const int32_t first = g->first[e];
         j.n_col = g->first[e + 1] - first;
@@ -211,4 +194,4 @@ static void run(struct task *k, struct ggml_tensor **nodes, int n) {
 }
 
 const struct fuse fuse_experts_out = {
-    .name = "experts_out", .planned = true, .match = match, .threads = threads, .scratch = scratch, .run = run};
+    .name = "experts_out", .planned = true, .match = match, .threads = experts_threads, .scratch = scratch, .run = run};

@@ -47,8 +47,6 @@ struct linear {
 
 // ---- the pattern ----------------------------------------------------------------------------------------------------
 
-static bool is_matrix(const struct ggml_tensor *t) { return t->ne[2] == 1 && t->ne[3] == 1; }
-
 static bool is_row(const struct ggml_tensor *t, int64_t n) {
     return t->type == GGML_TYPE_F32 && t->ne[0] == n && ggml_nrows(t) == 1 && t->nb[0] == sizeof(float);
 }
@@ -69,7 +67,7 @@ static bool add_norm(struct linear *l, struct ggml_tensor *t) {
     if (l->n_members > 0 || t->view_src || t->type != GGML_TYPE_F32) return false;
     if (!l->norm) {
         struct ggml_tensor *x = t->src[0];
-        if ((t->op != GGML_OP_RMS_NORM && t->op != GGML_OP_NORM) || !is_matrix(x) || !row_direct(x)) return false;
+        if ((t->op != GGML_OP_RMS_NORM && t->op != GGML_OP_NORM) || !ggml_is_matrix(x) || !row_direct(x)) return false;
         l->x = x;
         l->norm = l->in = t;
         return true;
@@ -96,7 +94,7 @@ static int new_tile(struct linear *l, struct ggml_tensor *product, int64_t row0,
 }
 
 static bool add_product(struct linear *l, struct ggml_tensor *t) {
-    if (t->op != GGML_OP_MUL_MAT || !is_matrix(t->src[0]) || !is_matrix(t->src[1])) return false;
+    if (t->op != GGML_OP_MUL_MAT || !ggml_is_matrix(t->src[0]) || !ggml_is_matrix(t->src[1])) return false;
     if (!l->in) l->x = l->in = t->src[1];
     if (t->src[1] != l->in || l->n_tiles == TILES || l->n_members == MEMBERS || is_ours(l, t->src[0])) return false;
     const int tile = new_tile(l, t, 0, t->ne[0]);
@@ -131,7 +129,7 @@ static bool add_halves(struct linear *l, struct ggml_tensor *t) {
 
 // A source that is not a tile: of the rows and columns of the result, or repeated to them by its only row or value.
 static bool is_operand(const struct linear *l, const struct ggml_tensor *s, const struct ggml_tensor *t) {
-    return (s->ne[0] == t->ne[0] || s->ne[0] == 1) && (s->ne[1] == t->ne[1] || s->ne[1] == 1) && is_matrix(s) &&
+    return (s->ne[0] == t->ne[0] || s->ne[0] == 1) && (s->ne[1] == t->ne[1] || s->ne[1] == 1) && ggml_is_matrix(s) &&
            !ggml_is_quantized(s->type) && !is_ours(l, s);
 }
 
@@ -222,11 +220,6 @@ static void cut_set(const struct layout *m, int set, int n_threads, struct mm_cu
     }
 }
 
-static bool same_columns(const struct mm_plan *a, const struct mm_plan *b) {
-    return !a->in_place && !b->in_place && a->path->form == b->path->form && a->path->variant == b->path->variant &&
-           a->act_stride == b->act_stride;
-}
-
 static size_t plan_tiles(struct layout *m, int n_threads) {
     size_t act = 0;
     for (int i = 0; i < m->l.n_tiles; i++) {
@@ -240,7 +233,7 @@ static size_t plan_tiles(struct layout *m, int n_threads) {
         }
         if (p->row_at > m->kernel) m->kernel = p->row_at;
         for (int j = 0; j < i && !t->copy; j++) {
-            t->copy = same_columns(p, &m->l.tiles[j].plan);
+            t->copy = mm_same_columns(p, &m->l.tiles[j].plan);
             if (t->copy) t->act_at = m->l.tiles[j].act_at;
         }
         if (t->copy || p->in_place) continue;
@@ -282,8 +275,7 @@ static int threads(struct ggml_tensor *const *nodes, int n, int n_threads) {
         const struct ggml_tensor *a = nodes[i]->src[0];
         work += (double) a->ne[0] * (double) a->ne[1] * (double) nodes[i]->src[1]->ne[1];
     }
-    const double useful = work / 16384 + 1;
-    return useful < n_threads ? (int) useful : n_threads;
+    return mm_threads(work, n_threads);
 }
 
 // ---- the activation -------------------------------------------------------------------------------------------------
@@ -382,12 +374,7 @@ static struct ggml_tensor cut_tensor(const struct ggml_tensor *t, const struct p
 }
 
 static struct ggml_tensor tile_tensor(const struct layout *m, const struct task *k, int tile, const struct piece *p) {
-    struct ggml_tensor v = {
-        .type = GGML_TYPE_F32, .ne = {p->r1 - p->r0, p->c1 - p->c0, 1, 1}, .data = tile_data(m, k, tile)};
-    v.nb[0] = sizeof(float);
-    v.nb[1] = v.nb[0] * (size_t) v.ne[0];
-    v.nb[2] = v.nb[3] = v.nb[1] * (size_t) v.ne[1];
-    return v;
+    return fuse_tile(tile_data(m, k, tile), p->r1 - p->r0, p->c1 - p->c0);
 }
 
 // Whether member i is the last to write its tile: then it writes to its memory and not to the tile.

@@ -6,10 +6,8 @@
 
 enum { MOST = 4 };
 
-static bool is_matrix(const struct ggml_tensor *t) { return t->ne[2] == 1 && t->ne[3] == 1; }
-
 static bool fits(const struct ggml_tensor *t) {
-    return t->op == GGML_OP_MUL_MAT && is_matrix(t->src[0]) && is_matrix(t->src[1]);
+    return t->op == GGML_OP_MUL_MAT && ggml_is_matrix(t->src[0]) && ggml_is_matrix(t->src[1]);
 }
 
 static int match(const struct ggml_cgraph *g, int i) {
@@ -55,10 +53,7 @@ static void lay_out(struct layout *l, struct ggml_tensor *const *nodes, int n, i
         mm_plan(&p->plan, p->t, n_col, n_col, n_threads);
         if (p->plan.row_at > l->kernel) l->kernel = p->plan.row_at;
         for (int j = 0; j < l->n && p->same == l->n; j++) {
-            const struct mm_plan *q = &l->p[j].plan;
-            if (!q->in_place && !p->plan.in_place && q->path->form == p->plan.path->form &&
-                q->path->variant == p->plan.path->variant && q->act_stride == p->plan.act_stride)
-                p->same = l->p[j].same;
+            if (mm_same_columns(&p->plan, &l->p[j].plan)) p->same = l->p[j].same;
         }
         p->act_at = p->same == l->n ? act : l->p[p->same].act_at;
         if (p->same == l->n && !p->plan.in_place) act += p->plan.act_bytes;
@@ -85,8 +80,7 @@ static int threads(struct ggml_tensor *const *nodes, int n, int n_threads) {
         const struct ggml_tensor *a = nodes[i]->src[0];
         work += (double) a->ne[0] * (double) a->ne[1] * (double) nodes[i]->src[1]->ne[1];
     }
-    const double useful = work / 16384 + 1;
-    return useful < n_threads ? (int) useful : n_threads;
+    return mm_threads(work, n_threads);
 }
 
 // ---- run ------------------------------------------------------------------------------------------------------------
