@@ -83,7 +83,7 @@ void mm_encode(const struct mm_plan *p, struct task *k, const struct ggml_tensor
 }
 
 // Few columns: what takes time is reading the weights, and the kernels read a piece as several streams, which should be long.
-enum { PIECE_BYTES = 1 << 19 };
+enum { PIECE_BYTES = 1 << 20 };
 
 bool mm_is_small(const struct ggml_tensor *a, int64_t n_col, int n_threads) {
     return n_col <= MM_FEW_COLUMNS && (int64_t) a->nb[1] * a->ne[1] <= (int64_t) PIECE_BYTES * n_threads;
