@@ -1,12 +1,11 @@
 // Attention through block tables: prefill as a share of the F32 multiply-add peak, decode as a share of the read bandwidth,
 // both measured in the same run over the same memory.
-//   bench_attn [-t threads] [-H heads] [-k kv_heads] [-d head_size] [-n queries] [-r repeats] [-l layers] [-D depth] [type
-//     ...]
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "args.h"
 #include "ggml-cpu.h"
 #include "ggml.h"
 #include "ggml/ext.h"
@@ -137,21 +136,25 @@ int main(int argc, char **argv) {
                       .d = 64,
                       .n_query = 512,
                       .n_layer = 30};
-    int i = 1;
-    for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
-        const int v = atoi(argv[i + 1]);
-        switch (argv[i][1]) {
-            case 't': b.n_thread = v; break;
-            case 'H': b.n_head = v; break;
-            case 'k': b.n_kv_head = v; break;
-            case 'd': b.d = v; break;
-            case 'n': b.n_query = v; break;
-            case 'r': b.repeat = v; break;
-            case 'l': b.n_layer = v; break;
-            case 'D': b.depth = v; break;
-            default: fprintf(stderr, "unknown option %s\n", argv[i]); return 2;
-        }
-    }
+    long threads = b.n_thread, repeat = b.repeat, heads = b.n_head, kv_heads = b.n_kv_head, size = b.d, queries = b.n_query,
+         layers = b.n_layer, depth = 0;
+    const struct bench_option options[] = {
+        {"-t", &threads, 1, "threads"},
+        {"-H", &heads, 1, "heads"},
+        {"-k", &kv_heads, 1, "key and value heads"},
+        {"-d", &size, 1, "size of a head"},
+        {"-n", &queries, 1, "positions of a prefill"},
+        {"-l", &layers, 1, "layers of a decoding"},
+        {"-D", &depth, 0, "positions in the cache before; 0: several depths"},
+        {"-r", &repeat, 1, "runs, of which the median counts"},
+    };
+    const int i =
+        bench_args(argc, argv, "[TYPE ...]",
+                   "Attention over a cache of the given types: prefill as a share of the FMA peak, decoding as a share "
+                   "of the read bandwidth.",
+                   options, sizeof options / sizeof *options);
+    b.n_thread = (int) threads, b.repeat = (int) repeat, b.n_head = heads, b.n_kv_head = kv_heads, b.d = size;
+    b.n_query = queries, b.n_layer = layers, b.depth = depth;
     printf("level %s, %d threads, %lld heads, %lld kv heads of %lld, prefill of %lld behind each depth, decode over %lld "
            "layers\n",
            isa_name(isa_active()), b.n_thread, (long long) b.n_head, (long long) b.n_kv_head, (long long) b.d,

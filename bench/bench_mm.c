@@ -1,7 +1,7 @@
 // Matrix products at kernel level: per type, GOP/s with many columns and GB/s of weights with one, each as a share of the peaks
 // measured in the same run.
-//   bench_mm [-t threads] [-m rows] [-k depth] [-n columns] [-w MB of weights for one column] [-r repetitions] [type ...]
-// -c 1 with one thread: count the thread's processor time, so that other processes do not disturb (not for the read bandwidth).
+// With -c 1 the read bandwidth is still measured by the clock on the wall.
+#include "args.h"
 #include "kern/mm.h"
 #include "type/type.h"
 
@@ -147,20 +147,24 @@ static void bench_type(const struct bench *b, const struct type *type, uint8_t *
 int main(int argc, char **argv) {
     struct bench b = {
         .n_thread = ggml_cpu_default_threads(), .repeat = 5, .m = 2048, .k = 2048, .n = 512, .weight_bytes = 256u << 20};
-    int i = 1;
-    for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
-        const long v = atol(argv[i + 1]);
-        switch (argv[i][1]) {
-            case 't': b.n_thread = (int) v; break;
-            case 'm': b.m = v; break;
-            case 'k': b.k = v; break;
-            case 'n': b.n = v; break;
-            case 'w': b.weight_bytes = (size_t) v << 20; break;
-            case 'r': b.repeat = (int) v; break;
-            case 'c': watch = v ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC; break;
-            default: fprintf(stderr, "unknown option %s\n", argv[i]); return 2;
-        }
-    }
+    long threads = b.n_thread, repeat = b.repeat, rows = b.m, depth = b.k, columns = b.n, megabytes = 256, processor = 0;
+    const struct bench_option options[] = {
+        {"-t", &threads, 1, "threads"},
+        {"-m", &rows, 1, "rows of the weights"},
+        {"-k", &depth, 32, "values of a row"},
+        {"-n", &columns, 1, "columns of the activations"},
+        {"-w", &megabytes, 1, "MB of weights to go through for one column"},
+        {"-r", &repeat, 1, "runs, of which the median counts"},
+        {"-c", &processor, 0, "1: one thread, counting its processor time, so that other processes do not disturb"},
+    };
+    const int i =
+        bench_args(argc, argv, "[TYPE ...]",
+                   "Matrix products at kernel level: per type, GOP/s with many columns and GB/s of weights with one, as "
+                   "shares of the peaks measured in the same run.",
+                   options, sizeof options / sizeof *options);
+    b.n_thread = (int) threads, b.repeat = (int) repeat, b.m = rows, b.k = depth, b.n = columns;
+    b.weight_bytes = (size_t) megabytes << 20;
+    if (processor) watch = CLOCK_THREAD_CPUTIME_ID;
     const size_t bytes = b.weight_bytes + (size_t) (b.m * b.k) * 4;
     uint8_t *weights = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     float *x = malloc(sizeof(float) * (size_t) (b.k * (b.n > 8 ? b.n : 8)));

@@ -1,7 +1,7 @@
 // Element-wise, row and copy operations: time per element and bytes moved per second, beside a plain memcpy of the same run.
-//   bench_ops [-t threads] [-n columns] [-r rows] [filter]
 // Best of several runs. What reads and writes memory at the memcpy's rate is as fast as it can be; a tensor that fits the cache
 // (-n 1024 -r 64) shows the kernels themselves.
+#include "args.h"
 #include "ggml.h"
 #include "ggml-cpu.h"
 
@@ -86,20 +86,23 @@ static T *positions(C *c, int64_t n) {
 }
 
 int main(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-t") == 0 && i + 1 < argc)
-            n_threads = atoi(argv[++i]);
-        else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc)
-            n_col = atoll(argv[++i]);
-        else if (strcmp(argv[i], "-r") == 0 && i + 1 < argc)
-            n_row = atoll(argv[++i]);
-        else
-            filter = argv[i];
+    long threads = n_threads, columns = n_col, rows = n_row;
+    const struct bench_option options[] = {
+        {"-t", &threads, 1, "threads"},
+        {"-n", &columns, 64, "columns, a multiple of 64"},
+        {"-r", &rows, 1, "rows"},
+    };
+    const int from =
+        bench_args(argc, argv, "[FILTER]",
+                   "Element-wise, row and copy operations: time per element and bytes moved per second, beside a plain "
+                   "memcpy of the same run. FILTER: part of the operations' names.",
+                   options, sizeof options / sizeof *options);
+    if (columns % 64 != 0) {
+        fprintf(stderr, "error: -n %ld: the columns must be a multiple of 64\n", columns);
+        return 2;
     }
-    if (n_col < 64 || n_col % 64 != 0 || n_row < 1) {
-        fprintf(stderr, "columns must be a multiple of 64\n");
-        return 1;
-    }
+    if (from < argc) filter = argv[from];
+    n_threads = (int) threads, n_col = columns, n_row = rows;
     const size_t room = (size_t) (n_col * n_row) * 32 + ((size_t) 1 << 20);
     copy_rate((size_t) (n_col * n_row) * 4);
     BENCH("add", ggml_add(c, a, make(c, GGML_TYPE_F32, n_col, n_row, 1)))

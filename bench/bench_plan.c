@@ -7,6 +7,7 @@
 //
 // Columns of MiB; "us" is reading the graph and placing, of the slowest of a context's graphs; "miss" is what the plan exceeds its
 // bound by, in bytes (0 everywhere). Met and ABOVE: beside the column of targets.tsv; only LB1 counts as missed.
+#include "args.h"
 #include "ggml.h"
 #include "ggml/device.h"
 #include "ggml/plan.h"
@@ -376,16 +377,22 @@ static int run_model(const char *path) {
 #endif
 
 int main(int argc, char **argv) {
+    const int from =
+        bench_args(argc, argv, "[SHAPE | MODEL.gguf ...]",
+                   "Memory plans: nodes, what the plan uses, the bounds LB1 and LB2, placement in order of execution, and "
+                   "the time of planning. MODEL.gguf: what the runtime builds for it, from its header alone, beside the "
+                   "columns of targets.tsv in the folder that LAMINA_SHARED names. Status 1 if a bound is missed.",
+                   NULL, 0);
     int missed = 0;
     printf("%-14s %5s %4s %5s %3s %4s %5s %9s %9s %9s %9s %8s %5s %6s   %7s\n", "model", "nodes", "ub", "kv", "FA", "rows",
            "seqs", "peak", "LB1", "LB2", "best fit", "miss", "tries", "us", "targets.tsv");
-    for (int i = 1; i < argc; i++) {
+    for (int i = from; i < argc; i++) {
         if (strstr(argv[i], ".gguf")) missed += run_model(argv[i]);
     }
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const struct shape *s = &shapes[i];
-        if (argc > 1 && strstr(argv[1], ".gguf")) break;
-        if (argc > 1 && strcmp(argv[1], s->name) != 0) continue;
+        if (from < argc && strstr(argv[from], ".gguf")) break;
+        if (from < argc && strcmp(argv[from], s->name) != 0) continue;
         missed += run(s, 512, 8192, true, false, 1, s->lb1);
         missed += run(s, 512, 8192, false, false, 1, s->lb1_no_fa);
         missed += run(s, 512, 2048, true, true, 1, 0);

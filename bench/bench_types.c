@@ -1,7 +1,7 @@
 // Element types on one core: per type, MB/s of F16 source for quantization (without and with importance weights), 10^9 elements
 // per second for encode, decode and dot, and the error of normally distributed data.
-//   [GGML_ISA=level] bench_types [type ...]
 // Counts the thread's processor time and takes the best of several runs.
+#include "args.h"
 #include "type/type.h"
 
 #include <math.h>
@@ -75,13 +75,18 @@ static bool wanted(const char *name, int n, char **names) {
 }
 
 int main(int argc, char **argv) {
+    const int from =
+        bench_args(argc, argv, "[TYPE ...]",
+                   "Element types on one core: MB/s of F16 source quantized without and with importance weights, 10^9 "
+                   "elements per second for encode, decode and dot, and the error of normally distributed data.",
+                   NULL, 0);
     for (int i = 0; i < N; i++) x[i] = normal();
     for (int i = 0; i < ROW; i++) importance[i] = 1.0f;
     printf("level %s\n%-8s %9s %9s %8s %8s %8s %10s\n", isa_name(isa_active()), "type", "quantize", "weighted", "encode",
            "decode", "dot", "error");
     for (int id = 0; id < GGML_TYPE_COUNT; id++) {
         const struct type *t = type_get((enum ggml_type) id);
-        if (t && t->tolerance < INFINITY && wanted(t->name, argc - 1, argv + 1)) bench(t);
+        if (t && t->tolerance < INFINITY && wanted(t->name, argc - from, argv + from)) bench(t);
     }
     return 0;
 }

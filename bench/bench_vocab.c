@@ -1,9 +1,9 @@
 // Vocabularies on one thread: milliseconds to load (best of 5), MB/s of text to tokens and back (best of 3).
-//   bench_vocab TEXT_FILE MODEL.gguf ...
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "ggml/ext.h"
 #include "llama.h"
 
@@ -61,15 +61,24 @@ static int measure(const char *path, const char *text, int32_t n_text) {
 }
 
 int main(int argc, char **argv) {
+    const int from =
+        bench_args(argc, argv, "TEXT_FILE MODEL.gguf ...",
+                   "Vocabularies on one thread: milliseconds to load (best of 5), MB/s of text to tokens and back (best of "
+                   "3).",
+                   NULL, 0);
+    if (argc - from < 2) {
+        fprintf(stderr, "error: a text file and at least one model are needed; see %s -h\n", argv[0]);
+        return 2;
+    }
     int32_t n = 0;
-    char *text = argc > 2 ? read_all(argv[1], &n) : NULL;
+    char *text = read_all(argv[from], &n);
     if (!text || n == 0) {
-        fprintf(stderr, "usage: bench_vocab TEXT_FILE MODEL.gguf ...\n");
+        fprintf(stderr, "error: %s: there is no text to read\n", argv[from]);
         return 2;
     }
     int status = 0;
     printf("%-36s %8s %8s %10s %10s %10s\n", "vocabulary", "size", "load ms", "tokens", "encode", "decode");
-    for (int i = 2; i < argc; i++) status |= measure(argv[i], text, n);
+    for (int i = from + 1; i < argc; i++) status |= measure(argv[i], text, n);
     free(text);
     return status;
 }

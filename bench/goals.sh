@@ -4,6 +4,7 @@
 #   bench/goals.sh PART...   parts: prefill decode small several depth threads vocab start size (default: all)
 # BUILD: build folder (build). MODELS: folder with smollm2.gguf, gemma3.gguf and the 1.1B model as 1b-TYPE.gguf (made by lamina quantize
 # --pure). TYPES: those to measure (all that are there). SHARED: folder with vocab/.
+case ${1:-} in -h|--help) sed -n "2,6s/^# \\{0,1\\}//p" "$0"; exit 0 ;; esac
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build} models=${MODELS:-.} shared=${SHARED:-../shared}

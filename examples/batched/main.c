@@ -3,6 +3,7 @@
 // usage: example-batched MODEL.gguf [PROMPT] [N_SEQUENCES] [N_TOKENS]
 #include "llama.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,9 +78,11 @@ static int run(struct llama_context *ctx, const struct llama_vocab *vocab, const
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) {
-        fprintf(stderr, "usage: %s MODEL.gguf [PROMPT] [N_SEQUENCES, at most %d] [N_TOKENS]\n", argv[0], MAX_SEQ);
-        return 2;
+    const bool help = argc > 1 && strcmp(argv[1], "-h") == 0;
+    if (argc < 2 || help) {
+        fprintf(help ? stdout : stderr, "usage: %s MODEL.gguf [PROMPT] [N_SEQUENCES, at most %d] [N_TOKENS]\n", argv[0],
+                MAX_SEQ);
+        return help ? 0 : 2;
     }
     const char *text = argc > 2 ? argv[2] : "My favourite animal is";
     const int n_seq = argc > 3 ? atoi(argv[3]) : 4, n_predict = argc > 4 ? atoi(argv[4]) : 32;

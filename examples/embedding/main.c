@@ -4,6 +4,7 @@
 #include "llama.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,9 +54,10 @@ static int run(struct llama_model *model, struct llama_context *ctx, int n_text,
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3) {
-        fprintf(stderr, "usage: %s MODEL.gguf TEXT [TEXT ...]\n", argv[0]);
-        return 2;
+    const bool help = argc > 1 && strcmp(argv[1], "-h") == 0;
+    if (argc < 3 || help) {
+        fprintf(help ? stdout : stderr, "usage: %s MODEL.gguf TEXT [TEXT ...]\n", argv[0]);
+        return help ? 0 : 2;
     }
     llama_log_set(errors_only, NULL);
     ggml_backend_load_all();

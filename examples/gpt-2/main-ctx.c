@@ -255,8 +255,9 @@ static bool generate(struct model *m, const struct options *o) {
 int main(int argc, char **argv) {
     struct options o;
     if (!parse(argc, argv, &o)) {
-        fprintf(stderr, usage, argv[0]);
-        return 2;
+        const bool help = argc == 2 && strcmp(argv[1], "-h") == 0;
+        fprintf(help ? stdout : stderr, usage, argv[0]);
+        return help ? 0 : 2;
     }
     struct model m;
     const bool ok = load(&m, &o) && reserve(&m, &o) && generate(&m, &o) && report(&m);

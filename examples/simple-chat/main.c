@@ -3,6 +3,7 @@
 // usage: example-simple-chat MODEL.gguf [CONTEXT_LENGTH]
 #include "llama.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,9 +93,10 @@ static int converse(struct chat *c) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) {
-        fprintf(stderr, "usage: %s MODEL.gguf [CONTEXT_LENGTH]\n", argv[0]);
-        return 2;
+    const bool help = argc > 1 && strcmp(argv[1], "-h") == 0;
+    if (argc < 2 || help) {
+        fprintf(help ? stdout : stderr, "usage: %s MODEL.gguf [CONTEXT_LENGTH]\n", argv[0]);
+        return help ? 0 : 2;
     }
     llama_log_set(errors_only, NULL);
     ggml_backend_load_all();

@@ -3,6 +3,7 @@
 // usage: example-simple MODEL.gguf [N_TOKENS] [PROMPT]
 #include "llama.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,9 +51,10 @@ static int generate(struct llama_context *ctx, const struct llama_vocab *vocab, 
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) {
-        fprintf(stderr, "usage: %s MODEL.gguf [N_TOKENS] [PROMPT]\n", argv[0]);
-        return 2;
+    const bool help = argc > 1 && strcmp(argv[1], "-h") == 0;
+    if (argc < 2 || help) {
+        fprintf(help ? stdout : stderr, "usage: %s MODEL.gguf [N_TOKENS] [PROMPT]\n", argv[0]);
+        return help ? 0 : 2;
     }
     const int n_predict = argc > 2 ? atoi(argv[2]) : 32;
     llama_log_set(errors_only, NULL);

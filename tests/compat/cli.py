@@ -61,6 +61,19 @@ def help_of_every_command():
 
 
 @test
+def help_of_examples_and_benchmarks():
+    folder = os.path.dirname(EXE)
+    names = [n for n in sorted(os.listdir(folder)) if n.startswith(("bench_", "example-"))]
+    assert len(names) > 10, names
+    for n in names:
+        code, out, err = lamina("-h", exe=os.path.join(folder, n))
+        assert code == 0 and b"usage: " in out and not err, n
+        if n.startswith("bench_"):
+            code, out, err = lamina("-z", exe=os.path.join(folder, n))
+            assert code == 2 and "has no option -z" in err and not out, n
+
+
+@test
 def run_names_paris_and_repeats():
     a = lamina("run", "-m", MODEL, "-p", "The capital of France is", "-n", "16", "--temp", "0")
     b = lamina("run", "-m", MODEL, "-p", "The capital of France is", "-n", "16", "--temp", "0", "-t", "1", "-ub", "3", "--no-mmap")
