@@ -37,6 +37,15 @@ struct maker_spec {
 static const struct maker_spec maker_specs[] = {
     {"llama", "llama", {MAKER_BASE}},
     {"llama-moe", "llama", {MAKER_BASE, {"expert_count", 4, 'u'}, {"expert_used_count", 2, 'u'}}},
+    {"llama-mtp", "llama", {MAKER_BASE, {"block_count", 5, 'u'}, {"nextn_predict_layers", 2, 'u'}}},
+    {"mimo2-mtp",
+     "mimo2",
+     {MAKER_BASE,
+      {"block_count", 4, 'u'},
+      {"nextn_predict_layers", 1, 'u'},
+      {"expert_feed_forward_length", 128, 'u'},
+      {"attention.sliding_window", 70, 'u'},
+      {"attention.sliding_window_pattern", 1011, 'a'}}},
     {"gemma3", "gemma3", {MAKER_BASE, {"attention.sliding_window", 70, 'u'}, {"attention.sliding_window_pattern", 2, 'u'}}},
     {"gemma3-64",
      "gemma3",
@@ -259,8 +268,11 @@ static const char *maker_write(const struct maker_spec *s, enum ggml_type type) 
     struct ggml_context *ctx = ggml_init((struct ggml_init_params){.mem_size = (size_t) 96 << 20});
     for (const struct arch_tensor *r = a->tensors; r->slot != SLOT_NONE; r++) {
         if (r->slot > SLOT_LAYER_END) maker_row(g, ctx, hp, r, -1, type);
-        for (int il = 0; r->slot < SLOT_LAYER_END && il < hp->n_layer_weights; il++) maker_row(g, ctx, hp, r, il, type);
+        const int n = arch_can_nextn(a, hp) ? hp->n_block : hp->n_layer_weights;
+        for (int il = 0; r->slot < SLOT_LAYER_END && il < n; il++) maker_row(g, ctx, hp, r, il, type);
     }
+    for (const struct arch_tensor *r = arch_nextn_tensors; r->slot != SLOT_NONE && arch_can_nextn(a, hp); r++)
+        for (int il = hp->n_layer; il < hp->n_block; il++) maker_row(g, ctx, hp, r, il, type);
     const bool ok = gguf_write_to_file(g, path, false);
     ggml_free(ctx);
     gguf_free(g);

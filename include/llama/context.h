@@ -10,6 +10,14 @@
 extern "C" {
 #endif
 
+// Draft heads. A context of type MTP runs a draft head of a model that was loaded with load_mtp: from the state of a position and the token
+// that follows there it predicts the token after that one. Its memory is its own and takes positions like any. Every entry of its batches
+// is a token with a state [n_embd]: llama_batch has both arrays, token and embd (the states), llama_batch_ext has
+// llama_batch_ext_set_embd_state. The state is what llama_get_embeddings_ith of the model's own context gives for the position before that
+// token (embeddings on, pooling none: behind the last norm, which heads are trained on). The outputs are logits and, with embeddings on, the
+// state to continue the head's own guess with. A file with several heads has one for each step: a context with ctx_other a context of the model
+// (or NULL) runs the first, with ctx_other a context of type MTP the one after that. ctx_other is looked at only here, and may be freed before.
+
 // Makes a context; the model must outlive it. NULL after a sentence at ggml_last_error() that names the parameter, or the bytes that are
 // missing. What is adjusted: n_ctx up to a multiple of 256 (per sequence, unless kv_unified); n_batch down to n_ctx, n_ubatch to n_batch
 // (and up to it where tokens see each other). n_ctx 0 means the model's own, bounded by half of the free memory.
@@ -71,9 +79,9 @@ LLAMA_API int32_t llama_batch_ext_add_token(struct llama_batch_ext *batch, llama
 LLAMA_API int32_t llama_batch_ext_add_embd(struct llama_batch_ext *batch, llama_seq_id seq_id, struct llama_embd embd);
 // Entry idx belongs to this sequence too.
 LLAMA_API bool llama_batch_ext_add_seq(struct llama_batch_ext *batch, int32_t idx, llama_seq_id seq_id);
-// Entry idx is this embedding in place of a token's.
+// Entry idx is this embedding (one row of n_embd_inp values, copied) in place of a token's.
 LLAMA_API bool llama_batch_ext_set_embd_token(struct llama_batch_ext *batch, int32_t idx, struct llama_embd embd);
-// Entry idx brings this state.
+// Entry idx continues this state (one row of n_embd values, copied). False after a sentence if the context isn't of type MTP.
 LLAMA_API bool llama_batch_ext_set_embd_state(struct llama_batch_ext *batch, int32_t idx, struct llama_embd embd);
 // Whether entry idx gives an embedding.
 LLAMA_API bool llama_batch_ext_set_output_embd(struct llama_batch_ext *batch, int32_t idx, bool value);

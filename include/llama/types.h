@@ -92,7 +92,7 @@ struct llama_model_params {
     bool use_extra_bufts;                                // weights may go to a device's extra kinds of buffer; none has any
     bool no_host;                                        // devices' host buffers are not used in any case
     bool no_alloc;                                       // shapes and places, no data: for plans
-    bool load_mtp;                                       // no effect: draft heads are not run
+    bool load_mtp;  // load the draft head too, if the file has one: contexts of type MTP need it
 };
 
 // A sampler inside the graph for one sequence (llama_set_sampler).
@@ -103,16 +103,16 @@ struct llama_sampler_seq_config {
 
 // How a context is made. From llama_context_default_params().
 struct llama_context_params {
-    uint32_t n_ctx;                  // positions of all sequences; 0: the model's own
-    uint32_t n_batch;                // most tokens of a batch
-    uint32_t n_ubatch;               // most tokens computed at once
-    uint32_t n_seq_max;              // sequences
-    uint32_t n_rs_seq;               // snapshots of recurrent state per sequence
-    uint32_t n_outputs_max;          // most outputs of a batch; 0: n_batch
-    uint32_t n_outputs_max_per_seq;  // most outputs of a sequence in a batch; 0: no limit of its own
-    int32_t n_threads;               // for single tokens; -1: this machine's default
-    int32_t n_threads_batch;         // for batches; -1: as n_threads
-    enum llama_context_type ctx_type;
+    uint32_t n_ctx;                                  // positions of all sequences; 0: the model's own
+    uint32_t n_batch;                                // most tokens of a batch
+    uint32_t n_ubatch;                               // most tokens computed at once
+    uint32_t n_seq_max;                              // sequences
+    uint32_t n_rs_seq;                               // snapshots of recurrent state per sequence
+    uint32_t n_outputs_max;                          // most outputs of a batch; 0: n_batch
+    uint32_t n_outputs_max_per_seq;                  // most outputs of a sequence in a batch; 0: no limit of its own
+    int32_t n_threads;                               // for single tokens; -1: this machine's default
+    int32_t n_threads_batch;                         // for batches; -1: as n_threads
+    enum llama_context_type ctx_type;                // DEFAULT: the model; MTP: its draft head (context.h)
     enum llama_rope_scaling_type rope_scaling_type;  // UNSPECIFIED: the model's
     enum llama_pooling_type pooling_type;            // UNSPECIFIED: the model's
     enum llama_attention_type attention_type;        // UNSPECIFIED: the model's
@@ -139,7 +139,7 @@ struct llama_context_params {
     bool kv_unified;                            // one pool of cells for all sequences
     struct llama_sampler_seq_config *samplers;  // [n_samplers] or NULL
     size_t n_samplers;
-    struct llama_context *ctx_other;
+    struct llama_context *ctx_other;  // MTP: the context whose states this one continues; may be NULL
 };
 
 struct llama_model_tensor_override {

@@ -454,13 +454,15 @@ def load_cases():
 
 
 def main():
+    import numpy_nextn
+
     lib = open_library(sys.argv[1])
-    names = sys.argv[2:] or list(CASES)
+    names = sys.argv[2:] or [*CASES, *numpy_nextn.CASES]
     failed = 0
     with tempfile.TemporaryDirectory() as tmp:
         for name in names:
             try:
-                e, why = run(lib, name, tmp), ""
+                e, why = (numpy_nextn.run if name in numpy_nextn.CASES else run)(lib, name, tmp), ""
             except RuntimeError as err:
                 e, why = np.inf, str(err)
             ok = e <= 1e-7

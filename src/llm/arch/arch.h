@@ -52,6 +52,7 @@ enum arch_flag {
     ARCH_SWA_ROT = 128,        // only their rotary dims
     ARCH_NO_LOGITS = 32,
     ARCH_NO_SNAPSHOTS = 256,  // its recurrences give only their last state: n_rs_seq has no effect
+    ARCH_PLAIN_HEAD = 512,    // head_fn does nothing to logits that the default head does not: draft heads end as that does
     ARCH_HYBRID = 64,         // some layers recurrent, or both mixers in one
 };
 
@@ -103,6 +104,11 @@ const char *arch_key_str(const struct model_build *b, const char *suffix);  // N
 
 // Reads the common keys and the architecture's own, then derives the rest. n_vocab is the vocabulary's size.
 MUST_USE enum err arch_read_keys(struct hparams *hp, const struct model_build *b, int n_vocab);
+
+// Draft heads (nextn.c): the rows of their layers besides the architecture's own; whether this model's can be run; the graph of one.
+extern const struct arch_tensor arch_nextn_tensors[];
+bool arch_can_nextn(const struct arch *a, const struct hparams *hp);
+void arch_build_nextn(const struct arch *a, struct graph *g);
 
 // For setup. Windows: kind of window, layers by the key attention.sliding_window_pattern (a scalar replaces n, an array the pattern), else
 // period n: layer i is windowed iff i mod n < n - 1, or with first iff i mod n != 0. Does nothing if hp->n_swa <= 0.

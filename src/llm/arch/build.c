@@ -24,6 +24,8 @@ void arch_build(const struct arch *a, struct graph *g) {
     g->n_rows = g->n.n_tokens;
     if (a->build) {
         a->build(g);
+    } else if (g->cp->nextn) {
+        arch_build_nextn(a, g);
     } else {
         struct ggml_tensor *x = a->embed ? a->embed(g) : blk_embed(g, a->embd_scale);
         for (int il = 0; il < g->hp->n_layer; il++) {

@@ -332,6 +332,16 @@ static enum err plan_memory(struct hparams *hp, const struct arch *a) {
         TRY(width(none ? NULL : a->cache_v ? a->cache_v : "K*Dv", hp, il, &hp->cache_v[c]));
         TRY(width(none ? NULL : a->cache_x, hp, il, &hp->cache_x[c]));
     }
+    // a draft head's cache, which its own contexts have
+    const int n_nextn = arch_can_nextn(a, hp) ? hp->n_nextn : 0;
+    for (int i = hp->n_layer; i < hp->n_layer + n_nextn; i++) {
+        const int c = hp->n_cache + i - hp->n_layer;
+        hp->kv_cache[i] = c;
+        hp->cache_layer[c] = i;
+        TRY(width(a->cache_k ? a->cache_k : "K*D", hp, i, &hp->cache_k[c]));
+        TRY(width(a->cache_v ? a->cache_v : "K*Dv", hp, i, &hp->cache_v[c]));
+        TRY(width(a->cache_x, hp, i, &hp->cache_x[c]));
+    }
     for (int i = 0; i < hp->n_layer; i++) {
         if (!hp->is_recr[i]) continue;
         TRY(width(a->state_r, hp, i, &hp->state_r[i]));
@@ -366,6 +376,11 @@ enum err arch_read_keys(struct hparams *hp, const struct model_build *b, int n_v
     hp->rope_mode = b->arch->rope;
     for (const struct arch_key *k = b->arch->keys; k && k->key; k++) TRY(read_key(hp, k, b));
     if (b->arch->setup) TRY(b->arch->setup(hp, b));
+    // draft heads attend, whatever the pattern of the layers before them, and select on their own
+    for (int i = hp->n_layer; i < hp->n_block && arch_can_nextn(b->arch, hp); i++) {
+        hp->is_recr[i] = 0;
+        hp->idx_full[i] = 1;
+    }
     hp->rank_last = hp->causal != 0;
     if (b->arch->flags & (ARCH_ENCODER | ARCH_DIFFUSION)) hp->causal = 0;
     hp->mrope = hp->rope_mode == LLAMA_ROPE_TYPE_MROPE || hp->rope_mode == LLAMA_ROPE_TYPE_IMROPE;

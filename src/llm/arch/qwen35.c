@@ -63,7 +63,7 @@ static void head(struct graph *g, struct ggml_tensor *x) {
 #define QWEN35(id, key_table, tensor_table)                                                                                 \
     const struct arch arch_##id = {                                                                                         \
         .name = #id,                                                                                                        \
-        .flags = ARCH_HYBRID,                                                                                               \
+        .flags = ARCH_HYBRID | ARCH_PLAIN_HEAD,                                                                             \
         .rope = LLAMA_ROPE_TYPE_IMROPE,                                                                                     \
         .keys = key_table,                                                                                                  \
         .tensors = tensor_table,                                                                                            \

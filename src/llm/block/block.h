@@ -321,10 +321,11 @@ struct ggml_tensor *blk_encoder_pooled(struct graph *g, struct ggml_tensor *x, e
 // ---- head.c -------------------------------------------------------------------------------------------------------
 struct head_opts {
     enum norm norm;
-    bool no_norm;                 // the stream is normed already
-    float scale, softcap;         // logits * scale, then softcap * tanh(logits / softcap); 0: none
-    bool tied;                    // always token_embd
-    const struct weight *norm_w;  // NULL: output_norm
+    bool no_norm;                   // the stream is normed already
+    float scale, softcap;           // logits * scale, then softcap * tanh(logits / softcap); 0: none
+    bool tied;                      // always token_embd
+    const struct weight *norm_w;    // NULL: output_norm
+    const struct weight *output_w;  // NULL: output, or the embedding where there is none
 };
 // Final norm, embeddings, logits: sets g->embd and g->logits as the shape wants them.
 void blk_head(struct graph *g, struct ggml_tensor *x, const struct head_opts *o);

@@ -78,7 +78,7 @@ struct ggml_tensor *blk_ffn(struct graph *g, const struct weight *gate, const st
         y = blk_act(g, blk_linear(g, gate, x), u, o);
     } else {
         y = blk_linear(g, up, x);
-        y = y->ne[0] == 2 * down->w->ne[0] ? blk_act_fused(g, y, o) : blk_act(g, y, NULL, o);
+        y = down->w && y->ne[0] == 2 * down->w->ne[0] ? blk_act_fused(g, y, o) : blk_act(g, y, NULL, o);
     }
     return blk_linear(g, down, y);
 }

@@ -13,6 +13,7 @@ struct cparams {
     float rope_base, rope_freq_scale, rope_ext, rope_mag, rope_beta_fast, rope_beta_slow;
     int32_t rope_orig_ctx;
     bool causal, embeddings, offload_kqv, no_perf, op_offload, swa_full;
+    int32_t nextn;  // the draft head's layer that this context runs, 0: it runs the model
     enum llama_pooling_type pooling;
     enum ggml_type type_k, type_v;
 };
@@ -32,6 +33,7 @@ struct ubatch {
     struct ubatch_shape n;
     const int32_t *token;            // [n_tokens]
     const float *embd;               // [n_tokens][n_embd_inp]
+    const float *state;              // [n_tokens][n_embd], what a draft head continues
     const int32_t *pos;              // [n_pos][n_tokens]: one position, or four under M-RoPE
     const int32_t *slot;             // [n_tokens] row of the block table
     struct place_row *rows;          // [n_tokens]
@@ -110,6 +112,7 @@ struct graph_input *graph_input(struct graph *g, enum ggml_type type, int64_t ne
 
 struct ggml_tensor *in_tokens(struct graph *g);    // [n_tokens] i32
 struct ggml_tensor *in_embd(struct graph *g);      // [n_embd_inp, n_tokens] f32
+struct ggml_tensor *in_state(struct graph *g);     // [n_embd, n_tokens] f32
 struct ggml_tensor *in_pos(struct graph *g);       // [n_tokens] or, M-RoPE, [4 * n_tokens] i32
 struct ggml_tensor *in_out_rows(struct graph *g);  // [n_outputs] i32
 // [1, 1, n_tokens] f32: 1 + ts * ln(1 + floor((pos + offset) / length))

@@ -48,6 +48,17 @@ struct ggml_tensor *in_embd(struct graph *g) {
     return t;
 }
 
+static void fill_state(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
+    (void) in;
+    memcpy(dst, ub->state, (size_t) ub->n.n_tokens * (size_t) g->hp->n_embd * sizeof(float));
+}
+
+struct ggml_tensor *in_state(struct graph *g) {
+    struct ggml_tensor *t = graph_input(g, GGML_TYPE_F32, g->hp->n_embd, g->n.n_tokens, fill_state, 0, 0, 0)->t;
+    ggml_set_name(t, "inp_state");
+    return t;
+}
+
 static void fill_pos(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
     (void) in;
     memcpy(dst, ub->pos, (size_t) ub->n.n_tokens * (g->hp->mrope ? 16 : 4));

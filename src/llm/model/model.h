@@ -44,6 +44,7 @@ struct llama_model {
     struct globals w;
     struct layer *layers, *enc_layers;
     int n_layers_alloc;
+    int n_nextn;  // layers of a draft head that were loaded (load_mtp), behind the model's own
     struct source *sources;
     int n_sources;
     struct map index;  // tensor name -> source << 32 | id
@@ -59,6 +60,7 @@ struct llama_model {
     ggml_backend_dev_t cpu;
     ggml_backend_dev_t layer_dev[MAX_LAYERS], output_dev;
     uint64_t n_params, n_bytes;
+    uint64_t n_params_nextn, n_bytes_nextn;  // of those, the draft head's
     enum llama_ftype ftype;
     int64_t t_load_us, t_start_us;
     struct llama_adapter_lora **adapters;  // freed with the model unless freed before

@@ -114,6 +114,10 @@ static enum err make(struct maker *k, const char *name, const struct found *f, c
         .t = t, .source = f->source, .id = f->id, .buft = buft, .role = role, .slot = row->slot, .layer = layer};
     m->n_params += (uint64_t) ggml_nelements(t);
     m->n_bytes += ggml_nbytes(t);
+    if (m->n_nextn && layer >= m->hp.n_layer) {
+        m->n_params_nextn += (uint64_t) ggml_nelements(t);
+        m->n_bytes_nextn += ggml_nbytes(t);
+    }
     k->n_used++;
     *out = t;
     return ERR_OK;
@@ -186,6 +190,30 @@ static enum err load_layers(struct maker *k, const struct arch_tensor *row) {
     return ERR_OK;
 }
 
+// Whether the file's draft head is to be loaded: it was asked for, there is one, and its layers can be computed.
+static bool wants_nextn(const struct maker *k) {
+    const struct llama_model *m = k->m;
+    if (!m->params.load_mtp || m->hp.n_nextn <= 0) return false;
+    if (!arch_can_nextn(m->arch, &m->hp)) {
+        log_warn("the draft head of %s models can't be run; it is not loaded\n", m->arch->name);
+        return false;
+    }
+    char name[96];
+    snprintf(name, sizeof name, "blk.%d.%s.weight", m->hp.n_layer, slot_info(SLOT_nextn_eh_proj)->name);
+    struct found f;
+    if (look(k, name, &f)) return true;
+    log_warn("the keys name a draft head, but the file has no tensor %s: there is none to load\n", name);
+    return false;
+}
+
+static enum err load_nextn(struct maker *k) {
+    struct llama_model *m = k->m;
+    for (const struct arch_tensor *r = arch_nextn_tensors; r->slot != SLOT_NONE; r++)
+        for (int il = m->hp.n_layer; il < m->n_layers_alloc; il++)
+            TRY(load_row(k, r, layer_slot(&m->layers[il], r->slot), NULL, il));
+    return ERR_OK;
+}
+
 // The output matrix is the embedding: on another device it needs a copy of its own.
 static enum err tie_output(struct maker *k) {
     struct llama_model *m = k->m;
@@ -234,6 +262,10 @@ enum err tensors_make(struct llama_model *m, const struct gguf_context *user) {
     k.n_max = (int) total + 2;
     const int n_dec = m->hp.n_dec_layer;
     m->n_layers_alloc = a->flags & ARCH_ENCODER_DECODER ? n_dec : m->hp.n_layer_weights;
+    if (wants_nextn(&k)) {
+        m->n_nextn = m->hp.n_nextn;
+        m->n_layers_alloc = m->hp.n_block;
+    }
     m->layers = calloc((size_t) m->n_layers_alloc + 1, sizeof *m->layers);
     m->enc_layers =
         a->flags & (ARCH_ENCODER_DECODER | ARCH_ENCODER) ? calloc((size_t) m->hp.n_block + 1, sizeof *m->enc_layers) : NULL;
@@ -247,6 +279,7 @@ enum err tensors_make(struct llama_model *m, const struct gguf_context *user) {
         else
             TRY(load_layers(&k, r));
     }
+    if (m->n_nextn) TRY(load_nextn(&k));
     TRY(tie_output(&k));
     report_unused(&k);
     return ERR_OK;

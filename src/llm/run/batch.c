@@ -45,7 +45,9 @@ struct llama_batch_ext {
     int32_t n, cap, n_seq_max, n_embd;
     llama_token *token;  // LLAMA_TOKEN_NULL for entries of embeddings
     float *embd;         // [cap][n_embd], made when first needed
-    bool *has_embd, *has_pos;
+    float *state;        // [cap][n_state], the same; only for contexts of a draft head
+    int32_t n_state;
+    bool *has_embd, *has_state, *has_pos;
     llama_pos *pos;  // [cap][4]
     int32_t *n_seq;
     llama_seq_id *seq;  // [cap][n_seq_max]
@@ -65,6 +67,8 @@ struct llama_batch_ext *llama_batch_ext_init(struct llama_context *ctx) {
     b->n_embd = ctx->model->hp.n_embd_inp;
     b->token = malloc(n * sizeof *b->token);
     b->has_embd = calloc(n, sizeof *b->has_embd);
+    b->n_state = ctx->cp.nextn ? ctx->model->hp.n_embd : 0;
+    b->has_state = calloc(n, sizeof *b->has_state);
     b->has_pos = calloc(n, sizeof *b->has_pos);
     b->pos = malloc(n * 4 * sizeof *b->pos);
     b->pos_flat = malloc(n * 4 * sizeof *b->pos_flat);
@@ -73,7 +77,7 @@ struct llama_batch_ext *llama_batch_ext_init(struct llama_context *ctx) {
     b->seq_ptr = malloc(n * sizeof *b->seq_ptr);
     b->out_logits = calloc(n, 1);
     b->out_embd = calloc(n, 1);
-    if (b->token && b->has_embd && b->has_pos && b->pos && b->pos_flat && b->n_seq && b->seq && b->seq_ptr &&
+    if (b->token && b->has_embd && b->has_state && b->has_pos && b->pos && b->pos_flat && b->n_seq && b->seq && b->seq_ptr &&
         b->out_logits && b->out_embd)
         return b;
     llama_batch_ext_free(b);
@@ -83,8 +87,8 @@ struct llama_batch_ext *llama_batch_ext_init(struct llama_context *ctx) {
 
 void llama_batch_ext_free(struct llama_batch_ext *b) {
     if (!b) return;
-    void *all[] = {b->token, b->embd, b->has_embd, b->has_pos,    b->pos,     b->pos_flat,
-                   b->n_seq, b->seq,  b->seq_ptr,  b->out_logits, b->out_embd};
+    void *all[] = {b->token,    b->embd,  b->has_embd, b->state,   b->has_state,  b->has_pos, b->pos,
+                   b->pos_flat, b->n_seq, b->seq,      b->seq_ptr, b->out_logits, b->out_embd};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(b);
 }
@@ -105,7 +109,7 @@ int32_t llama_batch_ext_add(struct llama_batch_ext *b, llama_seq_id seq_id) {
     }
     const int32_t i = b->n++;
     b->token[i] = LLAMA_TOKEN_NULL;
-    b->has_embd[i] = b->has_pos[i] = false;
+    b->has_embd[i] = b->has_state[i] = b->has_pos[i] = false;
     b->n_seq[i] = 1;
     b->seq[(size_t) i * (size_t) b->n_seq_max] = seq_id;
     b->out_logits[i] = b->out_embd[i] = 0;
@@ -118,20 +122,24 @@ int32_t llama_batch_ext_add_token(struct llama_batch_ext *b, llama_seq_id seq_id
     return i;
 }
 
-static bool store_embd(struct llama_batch_ext *b, int32_t i, struct llama_embd e) {
-    if (!e.data || e.n_embd != (size_t) b->n_embd || e.n_rows < 1) {
-        (void) err_set(ERR_INVALID, "embeddings of %zu rows of %zu values; rows of %d are wanted", e.n_rows, e.n_embd,
-                       b->n_embd);
+// Row i of w values, made with its array when first needed.
+static bool store(const struct llama_batch_ext *b, float **rows, bool *has, int32_t i, int32_t w, struct llama_embd e) {
+    if (!e.data || e.n_embd != (size_t) w || e.n_rows < 1) {
+        (void) err_set(ERR_INVALID, "embeddings of %zu rows of %zu values; rows of %d are wanted", e.n_rows, e.n_embd, w);
         return false;
     }
-    if (!b->embd) b->embd = calloc((size_t) b->cap * (size_t) b->n_embd, sizeof *b->embd);
-    if (!b->embd) {
+    if (!*rows) *rows = calloc((size_t) b->cap * (size_t) w, sizeof **rows);
+    if (!*rows) {
         (void) err_set(ERR_NOMEM, "no memory for %d rows of embeddings", b->cap);
         return false;
     }
-    memcpy(b->embd + (size_t) i * (size_t) b->n_embd, e.data, (size_t) b->n_embd * sizeof(float));
-    b->has_embd[i] = true;
+    memcpy(*rows + (size_t) i * (size_t) w, e.data, (size_t) w * sizeof(float));
+    has[i] = true;
     return true;
+}
+
+static bool store_embd(struct llama_batch_ext *b, int32_t i, struct llama_embd e) {
+    return store(b, &b->embd, b->has_embd, i, b->n_embd, e);
 }
 
 int32_t llama_batch_ext_add_embd(struct llama_batch_ext *b, llama_seq_id seq_id, struct llama_embd embd) {
@@ -163,7 +171,10 @@ bool llama_batch_ext_set_embd_token(struct llama_batch_ext *b, int32_t idx, stru
 }
 
 bool llama_batch_ext_set_embd_state(struct llama_batch_ext *b, int32_t idx, struct llama_embd embd) {
-    return valid(b, idx) && store_embd(b, idx, embd);
+    if (!valid(b, idx)) return false;
+    if (b->n_state) return store(b, &b->state, b->has_state, idx, b->n_state, embd);
+    (void) err_set(ERR_UNSUPPORTED, "this context takes no states: only those of a draft head do (ctx_type MTP)");
+    return false;
 }
 
 bool llama_batch_ext_set_output_embd(struct llama_batch_ext *b, int32_t idx, bool value) {
@@ -196,6 +207,8 @@ static enum err flatten(struct llama_batch_ext *b, struct batch_view *v) {
         all_pos &= b->has_pos[i];
         if (!b->has_embd[i] && b->token[i] == LLAMA_TOKEN_NULL)
             return err_set(ERR_INVALID, "batch entry %d has neither a token nor an embedding", i);
+        if (b->n_state && !b->has_state[i])
+            return err_set(ERR_INVALID, "batch entry %d has no state, which a draft head continues", i);
         if (b->has_embd[i] != b->has_embd[0])
             return err_set(ERR_INVALID, "batch entries 0 and %d mix tokens and embeddings", i);
     }
@@ -208,6 +221,7 @@ static enum err flatten(struct llama_batch_ext *b, struct batch_view *v) {
     v->n_tokens = b->n;
     v->token = any_embd ? NULL : any_token ? b->token : NULL;
     v->embd = any_embd ? b->embd : NULL;
+    v->state = b->n_state ? b->state : NULL;
     v->pos = all_pos && b->n ? b->pos_flat : NULL;
     v->pos_stride = v->pos && b->ctx->model->hp.mrope ? b->n : 0;
     v->n_seq_id = b->n_seq;

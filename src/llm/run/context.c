@@ -47,9 +47,8 @@ static enum err check_params(const struct llama_context_params *p) {
     if (p->n_threads > GGML_MAX_N_THREADS || p->n_threads_batch > GGML_MAX_N_THREADS)
         return err_set(ERR_INVALID, "%d threads (%d for batches) are asked for; %d are possible", p->n_threads,
                        p->n_threads_batch, GGML_MAX_N_THREADS);
-    if (p->ctx_type != LLAMA_CONTEXT_TYPE_DEFAULT)
-        return err_set(ERR_UNSUPPORTED, "ctx_type is %d: contexts for a model's draft head can't be made",
-                       (int) p->ctx_type);
+    if (p->ctx_type != LLAMA_CONTEXT_TYPE_DEFAULT && p->ctx_type != LLAMA_CONTEXT_TYPE_MTP)
+        return err_set(ERR_INVALID, "ctx_type is %d; DEFAULT (0) and MTP (1) are known", (int) p->ctx_type);
     if (p->n_rs_seq > 62) return err_set(ERR_INVALID, "n_rs_seq is %u; at most 62 snapshots are kept", p->n_rs_seq);
     if ((unsigned) p->type_k >= GGML_TYPE_COUNT || ggml_blck_size(p->type_k) == 0)
         return err_set(ERR_INVALID, "type_k is %d, which is no type", (int) p->type_k);
@@ -84,10 +83,19 @@ static uint32_t round_256(uint64_t n) {
     return n > INT32_MAX - 255 ? INT32_MAX - 255 : (uint32_t) n;
 }
 
+// The caches that a context has: the model's, or the one of the draft head that it runs.
+static int first_cache(const struct hparams *hp, const struct cparams *cp) {
+    return cp->nextn ? hp->kv_cache[cp->nextn] : 0;
+}
+
+static int end_cache(const struct hparams *hp, const struct cparams *cp) {
+    return cp->nextn ? hp->kv_cache[cp->nextn] + 1 : hp->n_cache;
+}
+
 // Bytes of cache per position, all layers.
-static double bytes_per_pos(const struct hparams *hp, const struct llama_context_params *p) {
+static double bytes_per_pos(const struct hparams *hp, const struct cparams *cp, const struct llama_context_params *p) {
     double n = 0;
-    for (int c = 0; c < hp->n_cache; c++)
+    for (int c = first_cache(hp, cp); c < end_cache(hp, cp); c++)
         n += (double) hp->cache_k[c] * (double) ggml_type_size(p->type_k) / (double) ggml_blck_size(p->type_k) +
              (double) hp->cache_v[c] * (double) ggml_type_size(p->type_v) / (double) ggml_blck_size(p->type_v) +
              4.0 * (double) hp->cache_x[c];
@@ -95,11 +103,11 @@ static double bytes_per_pos(const struct hparams *hp, const struct llama_context
 }
 
 // Without a wish, the model's own length, but no more than half of the free memory holds.
-static uint64_t default_ctx(const struct llama_model *m, const struct llama_context_params *p) {
+static uint64_t default_ctx(const struct llama_model *m, const struct cparams *cp, const struct llama_context_params *p) {
     const uint64_t want = (uint64_t) m->hp.n_ctx_train;
     size_t free = 0, total = 0;
     ggml_backend_dev_memory(m->cpu, &free, &total);
-    const double per = bytes_per_pos(&m->hp, p);
+    const double per = bytes_per_pos(&m->hp, cp, p);
     if (per <= 0 || free == 0 || (double) want * per <= 0.5 * (double) free) return want;
     uint64_t n = (uint64_t) (0.5 * (double) free / per) / 256 * 256;
     if (n < 512) n = 512;
@@ -132,13 +140,35 @@ static void set_threads(struct cparams *cp, const struct llama_context_params *p
     cp->n_threads_batch = p->n_threads_batch > 0 ? p->n_threads_batch : cp->n_threads;
 }
 
+// Which head a context of type MTP runs: the first, or the one after that of ctx_other.
+static enum err choose_head(const struct llama_model *m, const struct llama_context_params *p, struct cparams *cp) {
+    if (p->ctx_type != LLAMA_CONTEXT_TYPE_MTP) return ERR_OK;
+    if (m->hp.n_nextn <= 0)
+        return err_set(ERR_UNSUPPORTED, "ctx_type is MTP: the model has no draft head (key %s.nextn_predict_layers)",
+                       m->arch->name);
+    if (!arch_can_nextn(m->arch, &m->hp))
+        return err_set(ERR_UNSUPPORTED, "ctx_type is MTP: the draft head of %s models can't be run", m->arch->name);
+    if (m->n_nextn <= 0)
+        return err_set(ERR_INVALID, m->params.load_mtp
+                                        ? "ctx_type is MTP: the file holds no tensors of a draft head"
+                                        : "ctx_type is MTP: the model was loaded without its draft head (load_mtp)");
+    cp->nextn = m->hp.n_layer;
+    if (!p->ctx_other) return ERR_OK;
+    if (p->ctx_other->model != m) return err_set(ERR_INVALID, "ctx_other is a context of another model");
+    if (p->ctx_other->cp.nextn) cp->nextn = p->ctx_other->cp.nextn + 1;
+    if (cp->nextn < m->hp.n_layer + m->n_nextn) return ERR_OK;
+    return err_set(ERR_INVALID, "ctx_other runs the last of the model's %d draft heads: there is none behind it",
+                   m->n_nextn);
+}
+
 static enum err set_params(struct llama_context *ctx) {
     const struct llama_model *m = ctx->model;
     const struct hparams *hp = &m->hp;
     const struct llama_context_params *p = &ctx->params;
     struct cparams *cp = &ctx->cp;
     TRY(check_params(p));
-    const uint64_t n_ctx = p->n_ctx ? p->n_ctx : default_ctx(m, p);
+    TRY(choose_head(m, p, cp));
+    const uint64_t n_ctx = p->n_ctx ? p->n_ctx : default_ctx(m, cp, p);
     cp->n_seq_max = (int32_t) p->n_seq_max;
     // one pool of cells for all sequences, or equal shares
     if (p->kv_unified || p->n_seq_max == 1) {
@@ -206,19 +236,20 @@ static enum err make_memory(struct llama_context *ctx) {
     const struct hparams *hp = &m->hp;
     if (!context_has_memory(m)) return ERR_OK;
     const ggml_backend_buffer_type_t host = ggml_backend_dev_buffer_type(m->cpu);
-    struct kv_spec *cache = calloc((size_t) hp->n_cache + 1, sizeof *cache);
+    const int n_cache = end_cache(hp, &ctx->cp);  // those that this context hasn't stay empty
+    struct kv_spec *cache = calloc((size_t) n_cache + 1, sizeof *cache);
     struct rs_spec *rs = calloc((size_t) hp->n_layer + 1, sizeof *rs);
     if (!cache || !rs) {
         free(cache);
         free(rs);
         return err_set(ERR_NOMEM, "no memory for the context's memory");
     }
-    for (int c = 0; c < hp->n_cache; c++) {
+    for (int c = first_cache(hp, &ctx->cp); c < n_cache; c++) {
         const int il = hp->cache_layer[c];
         cache[c] = (struct kv_spec){hp->cache_k[c], hp->cache_v[c], hp->cache_x[c], hp->is_swa[il] && hp->n_swa > 0,
                                     ctx->cp.offload_kqv ? ggml_backend_dev_buffer_type(m->layer_dev[il]) : host};
     }
-    for (int il = 0; il < hp->n_layer; il++)
+    for (int il = 0; il < hp->n_layer && !ctx->cp.nextn; il++)
         rs[il] = (struct rs_spec){hp->state_r[il], hp->state_s[il],
                                   ctx->cp.offload_kqv ? ggml_backend_dev_buffer_type(m->layer_dev[il]) : host};
     const struct memory_params p = {
@@ -232,7 +263,7 @@ static enum err make_memory(struct llama_context *ctx) {
         .no_alloc = m->params.no_alloc,
         .type_k = ctx->cp.type_k,
         .type_v = ctx->cp.type_v,
-        .n_cache = hp->n_cache,
+        .n_cache = n_cache,
         .cache = cache,
         .n_layer = hp->n_layer,
         .n_rs_seq = ctx->cp.n_rs_seq,

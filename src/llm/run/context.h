@@ -23,6 +23,7 @@ struct plan {
     int32_t *token, *pos, *slot;  // as graphs read them; pos [4][cap]
     int32_t *pos4;                // [4][n_ubatch] of the current micro-batch
     float *embd;                  // [cap][n_embd_inp], only for batches of embeddings
+    float *state;                 // [cap][n_embd], only in contexts of a draft head
     int8_t *out;                  // row gives an output
     int32_t *seq_pool;
     int32_t n_pool, cap_pool;
@@ -37,7 +38,7 @@ struct plan {
     struct place_row *rows_tmp;
     int8_t *out_tmp;
     int32_t *seq_first, *seq_left, *seq_pick;  // [n_seq_max]
-    size_t cap_embd;
+    size_t cap_embd, cap_state;
 };
 
 // A batch as the frame sees it, whichever call it came by.
@@ -45,6 +46,7 @@ struct batch_view {
     int32_t n_tokens;
     const llama_token *token;
     const float *embd;
+    const float *state;    // of each entry, what a draft head continues
     const llama_pos *pos;  // NULL: continue
     int32_t pos_stride;    // 0: one position per token; else M-RoPE positions [4][n]
     const int32_t *n_seq_id;

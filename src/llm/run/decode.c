@@ -96,6 +96,7 @@ static struct ubatch make_ubatch(struct llama_context *ctx, const struct batch_v
         if (p->out[r]) p->out_rows[n->n_outputs++] = r - u->r0;
     ub.token = p->token + u->r0;
     ub.embd = b->embd ? p->embd + (size_t) u->r0 * (size_t) ctx->model->hp.n_embd_inp : NULL;
+    ub.state = b->state ? p->state + (size_t) u->r0 * (size_t) ctx->model->hp.n_embd : NULL;
     ub.slot = p->slot + u->r0;
     ub.rows = p->rows + u->r0;
     ub.out = p->out_rows;
@@ -250,6 +251,7 @@ static struct batch_view view_batch(const struct llama_context *ctx, const struc
         .seq_id = b->seq_id,
         .out = b->logits,
     };
+    if (ctx->cp.nextn && b->token) v.state = b->embd;
     if (v.embd && v.pos && ctx->model->hp.mrope) v.pos_stride = b->n_tokens;
     v.out_all = ctx->cp.embeddings;
     return v;

@@ -264,7 +264,7 @@ static void shift_rows(struct graph *g, struct ggml_tensor *t, struct rope_opts 
 
 static void shift_layers(struct graph *g, const struct shift_job *job, const struct shift_inputs *rows) {
     const struct hparams *hp = g->hp;
-    for (int c = 0; c < hp->n_cache; c++) {
+    for (int c = 0; c < job->kv->n_cache; c++) {
         struct ggml_tensor *k = job->kv->k[c];
         const int il = hp->cache_layer[c];
         if (!k || hp->n_rot[il] == 0 || !hp->rope_layers[il]) continue;

@@ -35,9 +35,14 @@ enum err plan_init(struct llama_context *ctx) {
     p->seq_pick = malloc(ns * 4);
     const int32_t n_block = ctx->mem && ctx->mem->full ? ctx->mem->full->cells.n_block : 0;
     p->block_ub = malloc((size_t) n_block * 4 + 4);
-    const bool ok = p->rows && p->src && p->token && p->pos && p->pos4 && p->slot && p->out && p->seq_pool && p->ub &&
-                    p->out_rows && p->seqs && p->rs_src && p->rs_dst && p->next_pos && p->block_ub && p->perm && p->ints &&
-                    p->rows_tmp && p->out_tmp && p->seq_first && p->seq_left && p->seq_pick;
+    if (ctx->cp.nextn) {
+        p->cap_state = n * (size_t) ctx->model->hp.n_embd;
+        p->state = malloc(p->cap_state * sizeof *p->state);
+    }
+    const bool ok = (p->state || !ctx->cp.nextn) && p->rows && p->src && p->token && p->pos && p->pos4 && p->slot &&
+                    p->out && p->seq_pool && p->ub && p->out_rows && p->seqs && p->rs_src && p->rs_dst && p->next_pos &&
+                    p->block_ub && p->perm && p->ints && p->rows_tmp && p->out_tmp && p->seq_first && p->seq_left &&
+                    p->seq_pick;
     return ok ? ERR_OK : err_set(ERR_NOMEM, "no memory for batches of %zu tokens", n);
 }
 
@@ -47,14 +52,15 @@ size_t plan_memory(const struct llama_context *ctx) {
     const int32_t n_block = ctx->mem && ctx->mem->full ? ctx->mem->full->cells.n_block : 0;
     return rows * (2 * sizeof *p->rows + 6 * 4 + 16 + 2) + (size_t) p->cap_pool * 4 + (size_t) ctx->cp.n_ubatch * 16 +
            (size_t) p->cap_ub * sizeof *p->ub + (n + ns) * 4 * (size_t) (3 + ctx->cp.n_rs_seq) + 4 * ns * 4 +
-           (size_t) n_block * 4 + 4 + p->cap_embd * sizeof *p->embd;
+           (size_t) n_block * 4 + 4 + (p->cap_embd + p->cap_state) * sizeof *p->embd;
 }
 
 void plan_free(struct llama_context *ctx) {
     struct plan *p = &ctx->plan;
-    void *all[] = {p->rows,     p->src,  p->token,    p->pos,      p->pos4,    p->slot,      p->embd,     p->out,
-                   p->seq_pool, p->ub,   p->out_rows, p->seqs,     p->rs_src,  p->rs_dst,    p->next_pos, p->block_ub,
-                   p->copies.v, p->perm, p->ints,     p->rows_tmp, p->out_tmp, p->seq_first, p->seq_left, p->seq_pick};
+    void *all[] = {p->rows,    p->src,       p->token,    p->pos,      p->pos4,     p->slot, p->embd,
+                   p->state,   p->out,       p->seq_pool, p->ub,       p->out_rows, p->seqs, p->rs_src,
+                   p->rs_dst,  p->next_pos,  p->block_ub, p->copies.v, p->perm,     p->ints, p->rows_tmp,
+                   p->out_tmp, p->seq_first, p->seq_left, p->seq_pick};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     memset(p, 0, sizeof *p);
 }
@@ -115,6 +121,10 @@ static enum err check_batch(struct llama_context *ctx, const struct batch_view *
         return err_set(ERR_INVALID, "the batch has %d tokens; the context takes %d at once (n_batch)", b->n_tokens,
                        ctx->cp.n_batch);
     if (!b->token && !b->embd) return err_set(ERR_INVALID, "the batch has neither tokens nor embeddings");
+    if (ctx->cp.nextn && !b->state)
+        return err_set(ERR_INVALID,
+                       "a draft head needs the state that each token follows (batch.embd beside batch.token, or "
+                       "llama_batch_ext_set_embd_state)");
     for (int32_t i = 0; b->token && i < b->n_tokens; i++)
         if (b->token[i] < 0 || b->token[i] >= hp->n_vocab)
             return err_set(ERR_INVALID, "batch entry %d is token %d; the vocabulary has ids 0 to %d", i, b->token[i],
@@ -391,15 +401,21 @@ static bool room_for_rows(struct llama_context *ctx) {
     return ok;
 }
 
-static enum err copy_embd(struct llama_context *ctx, const struct batch_view *b) {
-    struct plan *p = &ctx->plan;
-    const size_t w = (size_t) ctx->model->hp.n_embd_inp;
-    if ((size_t) p->n_rows * w > p->cap_embd) {
-        GROW(p->embd, (size_t) p->n_rows * w, sizeof *p->embd);
-        p->cap_embd = (size_t) p->n_rows * w;
+// Rows of w values in the order of the plan.
+static enum err copy_rows(const struct plan *p, float **to, size_t *cap, const float *from, size_t w) {
+    if ((size_t) p->n_rows * w > *cap) {
+        GROW(*to, (size_t) p->n_rows * w, sizeof **to);
+        *cap = (size_t) p->n_rows * w;
     }
-    for (int32_t r = 0; r < p->n_rows; r++)
-        memcpy(p->embd + (size_t) r * w, b->embd + (size_t) p->src[r] * w, w * sizeof(float));
+    for (int32_t r = 0; r < p->n_rows; r++) memcpy(*to + (size_t) r * w, from + (size_t) p->src[r] * w, w * sizeof(float));
+    return ERR_OK;
+}
+
+static enum err copy_floats(struct llama_context *ctx, const struct batch_view *b) {
+    struct plan *p = &ctx->plan;
+    const struct hparams *hp = &ctx->model->hp;
+    if (b->embd) TRY(copy_rows(p, &p->embd, &p->cap_embd, b->embd, (size_t) hp->n_embd_inp));
+    if (b->state) TRY(copy_rows(p, &p->state, &p->cap_state, b->state, (size_t) hp->n_embd));
     return ERR_OK;
 }
 
@@ -441,6 +457,6 @@ int plan_make(struct llama_context *ctx, const struct batch_view *b, bool use_me
         }
     }
     if (r == 0 && check_outputs(ctx) != ERR_OK) r = -1;
-    if (r == 0 && b->embd && copy_embd(ctx, b) != ERR_OK) r = -2;
+    if (r == 0 && copy_floats(ctx, b) != ERR_OK) r = -2;
     return r;
 }

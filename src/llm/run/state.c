@@ -27,8 +27,10 @@ static uint64_t fingerprint(const struct llama_context *ctx) {
     const struct cparams *cp = &ctx->cp;
     uint64_t h = state_hash(7, m->arch->name, strlen(m->arch->name));
     h = state_hash(h, &m->hp, sizeof m->hp);
-    h = state_hash(h, &m->n_params, sizeof m->n_params);
-    h = state_hash(h, &m->n_bytes, sizeof m->n_bytes);
+    // whether a draft head was loaded beside it is nothing to the model's own contexts
+    const uint64_t size[] = {m->n_params - m->n_params_nextn, m->n_bytes - m->n_bytes_nextn};
+    h = state_hash(h, size, sizeof size);
+    if (cp->nextn) h = state_hash(h, &cp->nextn, sizeof cp->nextn);
     const float rope[] = {cp->rope_base, cp->rope_freq_scale, cp->rope_ext, cp->rope_mag};
     h = state_hash(h, rope, sizeof rope);
     const int32_t longer = cp->n_ctx_seq > cp->rope_orig_ctx && m->w.rope_factors_long.w;
