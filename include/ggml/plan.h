@@ -54,6 +54,12 @@ GGML_API struct ggml_plan_report *ggml_plan_report_new(struct ggml_cgraph *graph
 GGML_API struct ggml_plan_report *ggml_backend_sched_plan_report(ggml_backend_sched_t sched, struct ggml_cgraph *graph);
 GGML_API void ggml_plan_report_free(struct ggml_plan_report *report);
 
+// Makes a graph that was allocated by this scheduler, and not changed since, the one at hand again, without a look at its nodes. False if its
+// tensors may not lie where they did (buffers have grown since), or the scheduler has several backends or an evaluation
+// callback: then ggml_backend_sched_reset and ggml_backend_sched_alloc_graph. Whether other graphs were computed in between does not
+// matter; they share the memory, so inputs are to be set again.
+GGML_API bool ggml_backend_sched_resume_graph(ggml_backend_sched_t sched, struct ggml_cgraph *graph);
+
 // Bytes of scratch memory that a backend holds for computing (ggml_backend_sched_reserve has it sized in advance).
 GGML_API size_t ggml_backend_work_size(ggml_backend_t backend);
 // Bytes of bookkeeping on the heap that a scheduler holds: its lists, the plan, and the graph allocator's.

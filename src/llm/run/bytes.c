@@ -51,7 +51,7 @@ static size_t kv_tables(const struct kv *kv) {
 
 static size_t table_bytes(const struct llama_context *ctx) {
     const struct llama_model *m = ctx->model;
-    size_t n = ggml_get_mem_size(ctx->gctx) + ggml_backend_sched_overhead(ctx->sched) + plan_memory(ctx) + sizeof *ctx;
+    size_t n = graph_memory(ctx) + ggml_backend_sched_overhead(ctx->sched) + plan_memory(ctx) + sizeof *ctx;
     n += home_headers(&m->home) + (size_t) m->cap_tensors * sizeof *m->tensors + m->index.size * sizeof *m->index.slots;
     n += (size_t) m->n_layers_alloc * sizeof *m->layers + sizeof *m;
     if (ctx->mem)
@@ -184,6 +184,6 @@ struct ggml_plan_report *llama_context_plan_report(struct llama_context *ctx) {
         return NULL;
     }
     if (graph_build_prompt(ctx) != ERR_OK) return NULL;
-    name_nodes(ctx->g.gf);
-    return ggml_backend_sched_plan_report(ctx->sched, ctx->g.gf);
+    name_nodes(ctx->at->g.gf);
+    return ggml_backend_sched_plan_report(ctx->sched, ctx->at->g.gf);
 }

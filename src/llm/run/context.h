@@ -70,6 +70,23 @@ struct outputs {
     int32_t n_embd_pooled;
 };
 
+// A graph of one shape. Several are kept, so that batches whose shapes take turns find theirs. The first has room for any graph of the
+// model; the others for those that were reserved, with some to spare.
+#define RUN_KEPT 4
+struct kept_graph {
+    struct ggml_context *headers;  // NULL: not made (yet)
+    size_t n_nodes;                // that there is room for
+    struct graph g;
+    bool ready;     // built for g.n and allocated in sched
+    uint64_t used;  // n_runs when it was last computed
+    // results that are written where callers read them
+    struct {
+        struct ggml_tensor *t;
+        size_t offset;
+    } placed[24];
+    int n_placed, n_placed_logits;  // the first n_placed_logits belong to logits, the rest to embeddings
+};
+
 struct llama_context {
     const struct llama_model *model;
     struct cparams cp;
@@ -79,20 +96,12 @@ struct llama_context {
     ggml_backend_t cpu;
     ggml_backend_sched_t sched;
     struct llama_memory_i *mem;
-    // the graph of the last shape
-    struct ggml_context *gctx;
-    size_t max_nodes;
-    struct graph g;
-    bool g_ready;  // allocated in sched, reusable for g.n
+    struct kept_graph kept[RUN_KEPT], *at;       // at: the one at hand
+    size_t max_nodes, most_nodes, most_tensors;  // of any graph of the model; of those that were reserved
+    uint64_t n_runs;
     uint32_t version;
     void *fill;  // where inputs are made when their tensor isn't host memory
     size_t fill_bytes;
-    // outputs that are written in place
-    struct {
-        struct ggml_tensor *t;
-        size_t offset;
-    } placed[24];
-    int n_placed, n_placed_logits;  // the first n_placed_logits belong to logits, the rest to embeddings
     struct plan plan;
     struct outputs out;
     struct cross cross;
@@ -132,7 +141,9 @@ MUST_USE enum err graph_reserve(struct llama_context *ctx);
 void graph_open(const struct llama_context *ctx, struct graph *g, struct ggml_context *in, const struct ubatch_shape *n);
 // Gives the inputs of an allocated graph their content.
 MUST_USE enum err graph_fill_inputs(struct llama_context *ctx, const struct graph *g, const struct ubatch *ub);
-// The graph of the largest prompt, built as graph_reserve does and left in ctx->g.
+// Bytes of the headers of all kept graphs.
+size_t graph_memory(const struct llama_context *ctx);
+// The graph of the largest prompt, built as graph_reserve does and left in ctx->at.
 MUST_USE enum err graph_build_prompt(struct llama_context *ctx);
 enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub);
 MUST_USE enum err graph_shift(struct llama_context *ctx);
@@ -140,6 +151,7 @@ MUST_USE enum err graph_shift(struct llama_context *ctx);
 void training_free(struct llama_context *ctx);
 // samplers.c
 void samplers_free(struct llama_context *ctx);
+bool samplers_any(const struct llama_context *ctx);  // some sequence has one in the graph
 void samplers_begin(struct llama_context *ctx);
 uint32_t samplers_rows(struct llama_context *ctx, const struct ubatch *ub);
 void samplers_build(struct llama_context *ctx);

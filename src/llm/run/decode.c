@@ -110,17 +110,17 @@ static struct ubatch make_ubatch(struct llama_context *ctx, const struct batch_v
 // Copies that graph_run did not already write in place, and the bookkeeping of rows.
 static void collect(struct llama_context *ctx, const struct ubatch *ub, const struct plan_ubatch *u) {
     struct outputs *o = &ctx->out;
-    const struct graph *g = &ctx->g;
+    const struct graph *g = &ctx->at->g;
     const size_t nv = (size_t) g->hp->n_vocab, ne = (size_t) llama_model_n_embd_out(ctx->model),
                  n = (size_t) ub->n.n_outputs;
     if (g->logits && n) {
         o->has_logits = true;
-        if (ctx->n_placed_logits == 0)
+        if (ctx->at->n_placed_logits == 0)
             ggml_backend_tensor_get(g->logits, o->logits + (size_t) o->n * nv, 0, n * nv * sizeof(float));
     }
     if (g->embd && ub->n.want_embd && !g->pooled && n) {
         o->has_embd = true;
-        if (ctx->n_placed == ctx->n_placed_logits)
+        if (ctx->at->n_placed == ctx->at->n_placed_logits)
             ggml_backend_tensor_get(g->embd, o->embd + (size_t) o->n * ne, 0, n * ne * sizeof(float));
     }
     for (int32_t s = 0; g->pooled && s < ub->n.n_seqs; s++) {
@@ -138,7 +138,7 @@ static void collect(struct llama_context *ctx, const struct ubatch *ub, const st
 
 // An encoder's states stay for the decoder.
 static void keep_cross(struct llama_context *ctx, const struct ubatch *ub) {
-    const struct graph *g = &ctx->g;
+    const struct graph *g = &ctx->at->g;
     if (!g->enc_out || !ctx->cross.states) return;
     const size_t w = (size_t) g->hp->n_embd * sizeof(float);
     for (int32_t i = 0; i < ub->n.n_tokens && ctx->cross.n_tokens < ctx->cross.n_max; i++) {

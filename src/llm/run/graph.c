@@ -4,24 +4,46 @@
 #include <string.h>
 
 #include "ggml/ext.h"
+#include "ggml/plan.h"
 #include "run/context.h"
+
+// A context of headers for graphs of up to n_nodes nodes, and as many tensors more as inputs.
+static struct ggml_context *new_headers(size_t n_nodes, size_t n_tensors) {
+    const size_t bytes = n_tensors * ggml_tensor_overhead() + ggml_graph_overhead_custom(n_nodes, false);
+    return ggml_init((struct ggml_init_params){.mem_size = bytes, .no_alloc = true});
+}
 
 enum err graph_init(struct llama_context *ctx) {
     ctx->max_nodes = (size_t) arch_max_nodes(ctx->model->arch, &ctx->model->hp);
-    const size_t bytes = ctx->max_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(ctx->max_nodes, false);
-    ctx->gctx = ggml_init((struct ggml_init_params){.mem_size = bytes, .no_alloc = true});
-    if (!ctx->gctx) return err_set(ERR_NOMEM, "no memory for graphs of %zu nodes (%zu bytes)", ctx->max_nodes, bytes);
+    ctx->at = &ctx->kept[0];
+    ctx->at->headers = new_headers(ctx->max_nodes, ctx->max_nodes);
+    if (!ctx->at->headers) return err_set(ERR_NOMEM, "no memory for graphs of %zu nodes", ctx->max_nodes);
+    ctx->at->n_nodes = ctx->max_nodes;
     ctx->sched = ggml_backend_sched_new(ctx->backends, NULL, ctx->n_backends, ctx->max_nodes, false, ctx->cp.op_offload);
     return ctx->sched ? ERR_OK : err_set(ERR_NOMEM, "no memory for the scheduler of %zu nodes", ctx->max_nodes);
 }
 
 void graph_free(struct llama_context *ctx) {
     if (ctx->sched) ggml_backend_sched_free(ctx->sched);
-    ggml_free(ctx->gctx);
+    for (int i = 0; i < RUN_KEPT; i++) {
+        ggml_free(ctx->kept[i].headers);
+        ctx->kept[i].headers = NULL;
+    }
     free(ctx->fill);
     ctx->sched = NULL;
-    ctx->gctx = NULL;
     ctx->fill = NULL;
+}
+
+size_t graph_memory(const struct llama_context *ctx) {
+    size_t n = 0;
+    for (int i = 0; i < RUN_KEPT; i++) {
+        if (ctx->kept[i].headers) n += ggml_get_mem_size(ctx->kept[i].headers);
+    }
+    return n;
+}
+
+static void forget(struct llama_context *ctx) {
+    for (int i = 0; i < RUN_KEPT; i++) ctx->kept[i].ready = false;
 }
 
 // ---- results that are written where callers read them -----------------------------------------------------------------------
@@ -32,33 +54,35 @@ static struct ggml_tensor *root(struct ggml_tensor *t) {
 }
 
 static void place_result(struct llama_context *ctx, struct ggml_tensor *result, float *to) {
+    struct kept_graph *k = ctx->at;
     struct ggml_tensor *r = root(result);
     if (r->op == GGML_OP_NONE || r->buffer) return;
     // The result must be the whole of its root, and the root nothing else's memory.
     if (ggml_nbytes(r) != ggml_nbytes(result)) return;
-    const int room = (int) (sizeof ctx->placed / sizeof *ctx->placed);
-    const int before = ctx->n_placed;
-    if (ctx->n_placed < room) ctx->placed[ctx->n_placed++].t = r;
-    const int n = ggml_graph_n_nodes(ctx->g.gf);
+    const int room = (int) (sizeof k->placed / sizeof *k->placed);
+    const int before = k->n_placed;
+    if (k->n_placed < room) k->placed[k->n_placed++].t = r;
+    const int n = ggml_graph_n_nodes(k->g.gf);
+    struct ggml_tensor **nodes = ggml_graph_nodes(k->g.gf);
     for (int i = 0; i < n; i++) {
-        struct ggml_tensor *t = ggml_graph_node(ctx->g.gf, i);
-        if (t == r || !t->view_src || root(t) != r) continue;
-        if (ctx->n_placed == room) {
-            ctx->n_placed = before;
+        struct ggml_tensor *t = nodes[i];
+        if (!t->view_src || t == r || root(t) != r) continue;
+        if (k->n_placed == room) {
+            k->n_placed = before;
             return;
         }
-        ctx->placed[ctx->n_placed].t = t;
-        ctx->placed[ctx->n_placed++].offset = t->view_offs;
+        k->placed[k->n_placed].t = t;
+        k->placed[k->n_placed++].offset = t->view_offs;
     }
-    ctx->placed[before].offset = 0;
-    for (int i = before; i < ctx->n_placed; i++) {
-        ctx->placed[i].t->buffer = ctx->out.buf;
-        ctx->placed[i].t->data = (char *) to + ctx->placed[i].offset;
+    k->placed[before].offset = 0;
+    for (int i = before; i < k->n_placed; i++) {
+        k->placed[i].t->buffer = ctx->out.buf;
+        k->placed[i].t->data = (char *) to + k->placed[i].offset;
     }
 }
 
-static void move_results(struct llama_context *ctx, int first, int end, float *to) {
-    for (int i = first; i < end; i++) ctx->placed[i].t->data = (char *) to + ctx->placed[i].offset;
+static void move_results(struct kept_graph *k, int first, int end, float *to) {
+    for (int i = first; i < end; i++) k->placed[i].t->data = (char *) to + k->placed[i].offset;
 }
 
 // ---- building -------------------------------------------------------------------------------------------------------------
@@ -77,15 +101,17 @@ void graph_open(const struct llama_context *ctx, struct graph *g, struct ggml_co
     g->n = *n;
 }
 
+// Into the graph at hand.
 static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
-    struct graph *g = &ctx->g;
-    ctx->g_ready = false;
-    ctx->n_placed = ctx->n_placed_logits = 0;
-    ggml_reset(ctx->gctx);
-    graph_open(ctx, g, ctx->gctx, n);
+    struct kept_graph *k = ctx->at;
+    struct graph *g = &k->g;
+    k->ready = false;
+    k->n_placed = k->n_placed_logits = 0;
+    ggml_reset(k->headers);
+    graph_open(ctx, g, k->headers, n);
     g->mem = n->encode ? NULL : ctx->mem;
-    g->gf = ggml_new_graph_custom(ctx->gctx, ctx->max_nodes, false);
-    if (!g->gf) return err_set(ERR_NOMEM, "no room for a graph of %zu nodes", ctx->max_nodes);
+    g->gf = ggml_new_graph_custom(k->headers, k->n_nodes, false);
+    if (!g->gf) return err_set(ERR_NOMEM, "no room for a graph of %zu nodes", k->n_nodes);
     arch_build(ctx->model->arch, g);
     samplers_build(ctx);
     struct ggml_tensor *results[] = {g->logits, g->embd, g->pooled, g->enc_out};
@@ -96,7 +122,7 @@ static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
     }
     const bool on_host = ctx->model->output_dev == ctx->model->cpu;
     if (on_host && g->logits) place_result(ctx, g->logits, ctx->out.logits);
-    ctx->n_placed_logits = ctx->n_placed;
+    k->n_placed_logits = k->n_placed;
     if (on_host && g->embd && n->want_embd && !g->pooled && n->n_outputs > 0) place_result(ctx, g->embd, ctx->out.embd);
     return ERR_OK;
 }
@@ -131,25 +157,72 @@ static void set_threads(struct llama_context *ctx, int n_tokens) {
     ggml_backend_cpu_set_n_threads(ctx->cpu, many ? ctx->cp.n_threads_batch : ctx->cp.n_threads);
 }
 
-enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub) {
-    struct graph *g = &ctx->g;
-    if (ctx->g_ready && same_shape(&g->n, &ub->n) && !ctx->params.cb_eval) {
-        ctx->perf.n_reused++;
-    } else {
-        if (build(ctx, &ub->n) != ERR_OK) return GGML_STATUS_FAILED;
-        ggml_backend_sched_reset(ctx->sched);
-        ggml_backend_sched_set_eval_callback(ctx->sched, ctx->params.cb_eval, ctx->params.cb_eval_user_data);
-        if (!ggml_backend_sched_alloc_graph(ctx->sched, g->gf)) return GGML_STATUS_ALLOC_FAILED;
-        ctx->g_ready = true;
+// Samplers in the graph know the tensors of one graph only; a callback wants nodes planned one by one. Then nothing is kept.
+static bool keeps(const struct llama_context *ctx) { return !ctx->params.cb_eval && !samplers_any(ctx); }
+
+static struct kept_graph *find_kept(struct llama_context *ctx, const struct ubatch_shape *n) {
+    if (ctx->at->ready && same_shape(&ctx->at->g.n, n)) return ctx->at;
+    for (int i = 0; i < RUN_KEPT && keeps(ctx); i++) {
+        if (ctx->kept[i].ready && same_shape(&ctx->kept[i].g.n, n)) return &ctx->kept[i];
     }
+    return NULL;
+}
+
+// The place for another graph: the one that was not of use for the longest time.
+static struct kept_graph *oldest_kept(struct llama_context *ctx) {
+    struct kept_graph *k = &ctx->kept[0];
+    for (int i = 1; i < RUN_KEPT && k->ready && keeps(ctx); i++) {
+        struct kept_graph *other = &ctx->kept[i];
+        if (other->headers && (!other->ready || other->used < k->used)) k = other;
+    }
+    return k;
+}
+
+static bool alloc(struct llama_context *ctx) {
+    ggml_backend_sched_reset(ctx->sched);
+    ggml_backend_sched_set_eval_callback(ctx->sched, ctx->params.cb_eval, ctx->params.cb_eval_user_data);
+    return ggml_backend_sched_alloc_graph(ctx->sched, ctx->at->g.gf);
+}
+
+static enum ggml_status build_and_alloc(struct llama_context *ctx, const struct ubatch_shape *n) {
+    if (build(ctx, n) != ERR_OK) return GGML_STATUS_FAILED;
+    ctx->at->ready = alloc(ctx);
+    return ctx->at->ready ? GGML_STATUS_SUCCESS : GGML_STATUS_ALLOC_FAILED;
+}
+
+// Puts the graph of the micro-batch's shape at hand: that of the last one, another that was kept, or a new one.
+static enum ggml_status prepare(struct llama_context *ctx, const struct ubatch_shape *n) {
+    struct kept_graph *k = ctx->params.cb_eval ? NULL : find_kept(ctx, n);
+    if (k) {
+        const bool at_hand = k == ctx->at;
+        ctx->at = k;
+        ctx->perf.n_reused++;
+        if (at_hand || ggml_backend_sched_resume_graph(ctx->sched, k->g.gf)) return GGML_STATUS_SUCCESS;
+        k->ready = alloc(ctx);
+        return k->ready ? GGML_STATUS_SUCCESS : GGML_STATUS_ALLOC_FAILED;
+    }
+    ctx->at = oldest_kept(ctx);
+    const enum ggml_status st = build_and_alloc(ctx, n);
+    if (st == GGML_STATUS_SUCCESS || ctx->at == &ctx->kept[0]) return st;
+    ggml_clear_error();  // larger than any that was reserved, perhaps: there is one place with room for all
+    ctx->at = &ctx->kept[0];
+    return build_and_alloc(ctx, n);
+}
+
+enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub) {
+    enum ggml_status st = prepare(ctx, &ub->n);
+    if (st != GGML_STATUS_SUCCESS) return st;
+    struct kept_graph *k = ctx->at;
+    struct graph *g = &k->g;
+    k->used = ++ctx->n_runs;
     if (graph_fill_inputs(ctx, g, ub) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
     samplers_set_inputs(ctx);
-    move_results(ctx, 0, ctx->n_placed_logits, ctx->out.logits + (size_t) ctx->out.n * (size_t) g->hp->n_vocab);
-    move_results(ctx, ctx->n_placed_logits, ctx->n_placed,
+    move_results(k, 0, k->n_placed_logits, ctx->out.logits + (size_t) ctx->out.n * (size_t) g->hp->n_vocab);
+    move_results(k, k->n_placed_logits, k->n_placed,
                  ctx->out.embd + (size_t) ctx->out.n * (size_t) llama_model_n_embd_out(ctx->model));
     set_threads(ctx, ub->n.n_tokens);
-    const enum ggml_status st = ggml_backend_sched_graph_compute(ctx->sched, g->gf);
-    if (st != GGML_STATUS_SUCCESS) ctx->g_ready = false;
+    st = ggml_backend_sched_graph_compute(ctx->sched, g->gf);
+    if (st != GGML_STATUS_SUCCESS) k->ready = false;
     return st;
 }
 
@@ -178,21 +251,31 @@ static struct ubatch_shape shape_for(const struct llama_context *ctx, int n_toke
     return n;
 }
 
+static void note_size(struct llama_context *ctx) {
+    const struct kept_graph *k = ctx->at;
+    const size_t n_nodes = (size_t) ggml_graph_n_nodes(k->g.gf),
+                 bytes = ggml_used_mem(k->headers) - ggml_graph_overhead_custom(k->n_nodes, false),
+                 n_tensors = bytes / ggml_tensor_overhead() + 1;
+    if (n_nodes > ctx->most_nodes) ctx->most_nodes = n_nodes;
+    if (n_tensors > ctx->most_tensors) ctx->most_tensors = n_tensors;
+}
+
 static enum err reserve(struct llama_context *ctx, struct ubatch_shape n) {
     TRY(build(ctx, &n));
+    note_size(ctx);
     ggml_backend_sched_reset(ctx->sched);
     const int n_threads = ctx->cp.n_threads > ctx->cp.n_threads_batch ? ctx->cp.n_threads : ctx->cp.n_threads_batch;
     ggml_backend_cpu_set_n_threads(ctx->cpu, n_threads);
-    const size_t work = ggml_graph_work_most(ctx->g.gf, n_threads);
+    const size_t work = ggml_graph_work_most(ctx->at->g.gf, n_threads);
     if (work > ctx->work_bytes) ctx->work_bytes = work;
     if (ctx->model->params.no_alloc) {
         size_t sizes[RUN_MAX_BACKENDS] = {0};
-        ggml_backend_sched_reserve_size(ctx->sched, ctx->g.gf, sizes);
+        ggml_backend_sched_reserve_size(ctx->sched, ctx->at->g.gf, sizes);
         for (int i = 0; i < ctx->n_backends; i++)
             if (sizes[i] > ctx->planned[i]) ctx->planned[i] = sizes[i];
         return ERR_OK;
     }
-    if (!ggml_backend_sched_reserve(ctx->sched, ctx->g.gf))
+    if (!ggml_backend_sched_reserve(ctx->sched, ctx->at->g.gf))
         return err_set(ERR_NOMEM,
                        "no room for the compute buffers of a micro-batch of %d tokens; a smaller one (-ub) needs less",
                        n.n_tokens);
@@ -211,8 +294,25 @@ static struct ubatch_shape prompt_shape(const struct llama_context *ctx) {
 
 enum err graph_build_prompt(struct llama_context *ctx) {
     const struct ubatch_shape n = prompt_shape(ctx);
+    ctx->at = &ctx->kept[0];
     TRY(build(ctx, &n));
     ggml_backend_sched_reset(ctx->sched);
+    return ERR_OK;
+}
+
+// Headers for the graphs that are kept beside the first. Some to spare: a control vector adds a node to every layer.
+static enum err make_room(struct llama_context *ctx) {
+    const size_t spare = (size_t) ctx->model->hp.n_layer + 64, n_nodes = ctx->most_nodes + spare;
+    for (int i = 1; i < RUN_KEPT; i++) {
+        struct kept_graph *k = &ctx->kept[i];
+        if (k->headers && k->n_nodes >= n_nodes) continue;
+        ggml_free(k->headers);
+        k->headers = new_headers(n_nodes, ctx->most_tensors + spare);
+        if (!k->headers) return err_set(ERR_NOMEM, "no memory for graphs of %zu nodes", n_nodes);
+        k->n_nodes = n_nodes;
+        // resident from now on, as the plan says, and no page faults while decoding
+        if (!ctx->model->params.no_alloc) memset(ggml_get_mem_buffer(k->headers), 0, ggml_get_mem_size(k->headers));
+    }
     return ERR_OK;
 }
 
@@ -224,6 +324,8 @@ enum err graph_reserve(struct llama_context *ctx) {
     const struct arch *a = ctx->model->arch;
     const int n_seqs = ctx->cp.n_seq_max, n_prompt = n_prompt_rows(ctx), n_gen = least(n_seqs, n_prompt);
     const bool encode_only = a->flags & ARCH_ENCODER;
+    forget(ctx);
+    ctx->at = &ctx->kept[0];
     if (a->flags & ARCH_ENCODER_DECODER) TRY(reserve(ctx, shape_for(ctx, n_prompt, 1, n_prompt, true)));
     TRY(reserve(ctx, shape_for(ctx, n_prompt, 1, n_prompt, encode_only)));
     if (ctx->mem && ctx->mem->rs && n_gen > 1) {
@@ -233,8 +335,7 @@ enum err graph_reserve(struct llama_context *ctx) {
     }
     TRY(reserve(ctx, shape_for(ctx, n_gen, n_gen, n_gen, encode_only)));
     TRY(reserve(ctx, prompt_shape(ctx)));
-    ctx->g_ready = false;
-    return ERR_OK;
+    return make_room(ctx);
 }
 
 // ---- pending rotations of keys ------------------------------------------------------------------------------------------------
@@ -280,18 +381,19 @@ static void shift_layers(struct graph *g, const struct shift_job *job, const str
 }
 
 static enum err run_shift(struct llama_context *ctx, const struct shift_job *job) {
-    struct graph *g = &ctx->g;
+    struct kept_graph *at = ctx->at = &ctx->kept[0];
+    struct graph *g = &at->g;
     const struct hparams *hp = &ctx->model->hp;
-    ctx->g_ready = false;
-    ctx->n_placed = ctx->n_placed_logits = 0;
-    ggml_reset(ctx->gctx);
+    at->ready = false;
+    at->n_placed = at->n_placed_logits = 0;
+    ggml_reset(at->headers);
     memset(g, 0, sizeof *g);
-    g->ctx = ctx->gctx;
+    g->ctx = at->headers;
     g->hp = hp;
     g->w = &ctx->model->w;
     g->cp = &ctx->cp;
     g->mem = ctx->mem;
-    g->gf = ggml_new_graph_custom(ctx->gctx, ctx->max_nodes, false);
+    g->gf = ggml_new_graph_custom(at->headers, at->n_nodes, false);
     if (!g->gf) return err_set(ERR_NOMEM, "no room for the graph that rotates keys");
     struct ggml_tensor *idx = ggml_new_tensor_1d(g->ctx, GGML_TYPE_I32, SHIFT_ROWS);
     struct ggml_tensor *idx64 = ggml_new_tensor_1d(g->ctx, GGML_TYPE_I64, SHIFT_ROWS);

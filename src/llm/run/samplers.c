@@ -95,6 +95,8 @@ void samplers_free(struct llama_context *ctx) {
     ctx->samplers = NULL;
 }
 
+bool samplers_any(const struct llama_context *ctx) { return ctx->samplers && ctx->samplers->any; }
+
 void samplers_begin(struct llama_context *ctx) {
     for (int32_t i = 0; ctx->samplers && i < ctx->samplers->n_seq; i++) ctx->samplers->of[i].out_row = -1;
 }
@@ -114,7 +116,7 @@ uint32_t samplers_rows(struct llama_context *ctx, const struct ubatch *ub) {
 }
 
 void samplers_build(struct llama_context *ctx) {
-    struct graph *g = &ctx->g;
+    struct graph *g = &ctx->at->g;
     if (!ctx->samplers || !ctx->samplers->any || !g->logits) return;
     for (int32_t q = 0; q < ctx->samplers->n_seq; q++) {
         struct seq_sampler *s = &ctx->samplers->of[q];

@@ -34,6 +34,7 @@ ggml_gallocr_t ggml_gallocr_new_n(ggml_backend_buffer_type_t *bufts, int n_bufs)
         return NULL;
     }
     g->n_ids = n_bufs;
+    g->epoch = graph_serial();
     g->never = env_get("GGML_NO_FUSE") != NULL;
     for (int i = 0; i < n_bufs; i++) {
         g->pool_of_id[i] = pool_for(g, bufts[i]);
@@ -212,6 +213,7 @@ static enum err back_pool(struct ggml_gallocr *g, struct pool *p) {
         struct chunk *c = &p->chunks[k];
         if (c->buffer && ggml_backend_buffer_get_size(c->buffer) >= c->need) continue;
         g->other.backed = false;  // its addresses lie in the old memory
+        g->epoch = graph_serial();
         TRY(enlarge(&c->buffer, p->buft, c->need));
     }
     return ERR_OK;

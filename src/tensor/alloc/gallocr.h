@@ -93,7 +93,8 @@ struct ggml_gallocr {
     struct plan_item *pool_items;  // items of one pool, when there are several
     int32_t *pool_index;
     int pool_room;
-    int tries;  // placements that the last plan took
+    int tries;       // placements that the last plan took
+    uint64_t epoch;  // another number for each allocator, and whenever a buffer moves: what was placed before is then void
 };
 
 // Reads graph into g->layout and g->map: slots, lifetimes, what may take over what.

@@ -329,7 +329,9 @@ static enum err place(struct ggml_backend_sched *s) {
         f = fit(s);
     }
     if (f != FIT_YES) return ERR_FAILED;
-    if (!s->own_in_use) graph_touch(s->graph);  // addresses may be others, and what has none
+    if (s->own_in_use) return ERR_OK;
+    graph_touch(s->graph);  // addresses may be others, and what has none
+    s->graph->placed = s->galloc->epoch;
     return ERR_OK;
 }
 
@@ -387,6 +389,15 @@ bool ggml_backend_sched_alloc_graph(ggml_backend_sched_t s, struct ggml_cgraph *
     if (e == ERR_OK) e = make_shadows(s);
     s->is_alloc = e == ERR_OK;
     return s->is_alloc;
+}
+
+bool ggml_backend_sched_resume_graph(ggml_backend_sched_t s, struct ggml_cgraph *graph) {
+    // What crosses between devices is the scheduler's, and it knows that of one graph only. Who watches nodes needs them planned singly.
+    if (!s || !graph || s->n_backends > 1 || s->n_sets > 1 || s->callback || graph->placed != s->galloc->epoch) return false;
+    if (split_whole(s, graph) != ERR_OK) return false;
+    make_split_graph(s, &s->splits[0]);
+    s->is_reset = false;
+    return s->is_alloc = true;
 }
 
 // ---- computing ------------------------------------------------------------------------------------------------------

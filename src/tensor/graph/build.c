@@ -65,7 +65,12 @@ struct ggml_cgraph *ggml_new_graph(struct ggml_context *ctx) {
     return ggml_new_graph_custom(ctx, GGML_DEFAULT_GRAPH_SIZE, false);
 }
 
-void graph_touch(struct ggml_cgraph *g) { g->uid = atomic_fetch_add(&global.graph_serial, 1) + 1; }
+uint64_t graph_serial(void) { return atomic_fetch_add(&global.graph_serial, 1) + 1; }
+
+void graph_touch(struct ggml_cgraph *g) {
+    g->uid = graph_serial();
+    g->placed = 0;
+}
 
 void graph_set_failed(struct ggml_cgraph *g) {
     if (g->failure[0]) return;

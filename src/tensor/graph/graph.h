@@ -30,6 +30,7 @@ struct ggml_cgraph {
     struct tensor_set visited;
     enum graph_order order;
     uint64_t uid;     // changes whenever the content changes; equal uid means same graph
+    uint64_t placed;  // epoch of the allocator (gallocr.h) that gave its tensors their memory; 0: none since the last change
     uint8_t *cursor;  // [size] scratch of the walk: next source of each node on its stack
     char *failure;    // [GRAPH_FAILURE_SIZE] why the graph cannot be computed, "" if it can
 };
@@ -40,6 +41,8 @@ struct ggml_cgraph {
 void graph_set_failed(struct ggml_cgraph *g);
 // Gives the graph a new uid; whoever changes its arrays calls this.
 void graph_touch(struct ggml_cgraph *g);
+// A number that was never given before.
+uint64_t graph_serial(void);
 // Number of uses of a tensor by the graph's nodes; 0 if it is not part of it.
 int graph_use_count(const struct ggml_cgraph *g, const struct ggml_tensor *t);
 

@@ -6,7 +6,7 @@
 
 static struct llama_context *context(struct llama_model *m, int n_seq) {
     struct llama_context_params cp = llama_context_default_params();
-    cp.n_ctx = 512;
+    cp.n_ctx = 2048;
     cp.n_ubatch = 64;
     cp.n_seq_max = (uint32_t) n_seq;
     cp.kv_unified = true;
@@ -45,12 +45,21 @@ static void check_none(const char *name, int n_seq) {
     }
     const int64_t reused = alloc_stop();
     alloc_start(0);
-    for (int i = 0; i < 4; i++) {  // another shape each time
+    const int n_before = llama_perf_context(c).n_reused;
+    for (int i = 0; i < 12; i++) {  // another shape each time, of more than are kept
+        fill(&b, n_seq, pos, 2 + i % 6);
+        assert_int_equal(llama_decode(c, b), 0);
+        pos += 2 + i % 6;
+    }
+    const int n_between = llama_perf_context(c).n_reused;
+    for (int i = 0; i < 12; i++) {  // shapes that take turns
         fill(&b, n_seq, pos, 1 + i % 3);
         assert_int_equal(llama_decode(c, b), 0);
         pos += 1 + i % 3;
     }
     const int64_t rebuilt = alloc_stop();
+    assert_true(n_between <= n_before + 1);  // the end of the prompt may have had one of the shapes
+    assert_true(llama_perf_context(c).n_reused >= n_between + 9);
     if (ALLOC_COUNTED) {
         if (reused || rebuilt)
             print_error("%s, %d sequences: %lld allocations with graphs reused, %lld rebuilt\n", name, n_seq,

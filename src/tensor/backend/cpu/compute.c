@@ -106,11 +106,11 @@ static int useful_threads(int n) {
     return n <= n_cpus || env_get("GGML_OVERSUBSCRIBE") ? n : n_cpus;
 }
 
-// Members that the plan can have: its pool's, or as many as are of use.
-static int members(const struct ggml_cplan *p) {
-    if (!p->threadpool) return useful_threads(p->n_threads);
-    const int n = team_size(p->threadpool->team);
-    return p->n_threads < n ? p->n_threads : n;
+int cpu_members(int n, const struct ggml_threadpool *pool) {
+    const int most = pool ? team_size(pool->team) : GGML_MAX_N_THREADS;
+    if (n <= 0) n = pool ? most : ggml_cpu_default_threads();
+    if (n > most) n = most;
+    return pool ? n : useful_threads(n);
 }
 
 static void run_on_team(struct run *r, int n) {
@@ -163,13 +163,11 @@ static int busiest(const struct run *r, int nth) {
 }
 
 enum ggml_status cpu_graph_compute(struct ggml_cgraph *g, struct ggml_cplan *plan, struct step_list *list, bool singly) {
-    const int nth = members(plan);
-    struct run r = {.g = g, .plan = plan, .singly = singly};
-    const bool known = list && !singly && step_list_is_for(list, g, nth);
-    if (known || (list && !singly && step_list_make(list, g, nth))) r.list = list;
-    if (!known && !ready(&r, nth)) {
-        if (list) list->uid = 0;
-        return GGML_STATUS_FAILED;
+    const int nth = cpu_members(plan->n_threads, plan->threadpool);
+    struct run r = {.g = g, .plan = plan, .list = list, .singly = singly};
+    if (!list || !list->ready) {
+        if (!ready(&r, nth)) return GGML_STATUS_FAILED;
+        if (list) list->ready = true;
     }
     if (plan->work_data) {
         r.work = (void *) GGML_PAD((uintptr_t) plan->work_data, (uintptr_t) 64);

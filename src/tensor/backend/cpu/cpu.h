@@ -13,9 +13,13 @@ struct ggml_threadpool {
 
 // ggml_graph_compute without the checks of the public call: runs the nodes that are marked to be computed.
 // g: allocated; plan: from ggml_graph_plan for the same graph, with work_data set where work_size is not 0.
-// list: where the graph's steps are kept from one time to the next, or NULL. singly: no nodes are computed as one.
+// list: the graph's steps (step_list_make), to which the plan is made; NULL: they are found on the way. singly, without a list: no nodes
+// are computed as one.
 struct step_list;
 enum ggml_status cpu_graph_compute(struct ggml_cgraph *g, struct ggml_cplan *plan, struct step_list *list, bool singly);
+
+// Threads that a graph can have: the pool's, or as many as are of use; at most n where n > 0.
+int cpu_members(int n, const struct ggml_threadpool *pool);
 
 struct op;
 // Threads that node t gets when n are there.

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { N_LISTS = 4 };
+
 struct stream {
     int n_threads;
     ggml_threadpool_t threadpool;  // NULL: the process's default team
@@ -19,15 +21,9 @@ struct stream {
     bool use_ref;
     uint8_t *work;  // 64-byte aligned, grows
     size_t work_bytes;
-    // The last graph's needs, so that a graph computed again is not planned again.
-    struct {
-        uint64_t uid;
-        struct ggml_tensor **nodes;
-        int n_nodes, n_threads;
-        ggml_threadpool_t threadpool;
-        struct ggml_cplan plan;
-    } last;
-    struct step_list steps;  // of the last graph
+    // Of the last graphs, so that one that is computed again is not planned again, although others came in between.
+    struct step_list lists[N_LISTS];
+    uint64_t n_uses;
 };
 
 struct plan {
@@ -60,7 +56,7 @@ static const char *name(ggml_backend_t backend) {
 static void stream_free(ggml_backend_t backend) {
     struct stream *s = backend->context;
     free(s->work);
-    step_list_free(&s->steps);
+    for (int i = 0; i < N_LISTS; i++) step_list_free(&s->lists[i]);
     free(s);
     free(backend);
 }
@@ -76,19 +72,30 @@ static bool work_reserve(struct stream *s, size_t bytes) {
     return true;
 }
 
-static struct ggml_cplan cplan_for(struct stream *s, const struct ggml_cgraph *graph) {
-    const bool same = graph->uid != 0 && graph->uid == s->last.uid && graph->nodes == s->last.nodes &&
-                      graph->n_nodes == s->last.n_nodes && s->n_threads == s->last.n_threads &&
-                      s->threadpool == s->last.threadpool;
-    if (!same) {
-        s->last.plan = ggml_graph_plan(graph, s->n_threads, s->threadpool);
-        s->last.uid = graph->uid;
-        s->last.nodes = graph->nodes;
-        s->last.n_nodes = graph->n_nodes;
-        s->last.n_threads = s->n_threads;
-        s->last.threadpool = s->threadpool;
+// The steps of a graph that comes again; NULL: no memory.
+static struct step_list *list_for(struct stream *s, const struct ggml_cgraph *graph) {
+    const int nth = cpu_members(s->n_threads, s->threadpool);
+    struct step_list *oldest = &s->lists[0];
+    for (int i = 0; i < N_LISTS; i++) {
+        struct step_list *l = &s->lists[i];
+        if (l->used < oldest->used) oldest = l;
+        if (!step_list_is_for(l, graph, nth)) continue;
+        l->used = ++s->n_uses;
+        return l;
     }
-    struct ggml_cplan p = s->last.plan;
+    if (step_list_reserve(oldest, graph) != ERR_OK || !step_list_make(oldest, graph, nth)) return NULL;
+    oldest->used = ++s->n_uses;
+    return oldest;
+}
+
+static struct ggml_cplan cplan_for(const struct stream *s, const struct ggml_cgraph *graph, const struct step_list *l) {
+    struct ggml_cplan p = {.n_threads = 1, .threadpool = s->threadpool};
+    if (!l) {
+        p = ggml_graph_plan(graph, s->n_threads, s->threadpool);
+    } else {
+        if (l->most > 1) p.n_threads = l->most;
+        if (l->work > 0) p.work_size = l->work + 64;
+    }
     p.abort_callback = s->abort;
     p.abort_callback_data = s->abort_data;
     p.use_ref = s->use_ref;
@@ -97,7 +104,10 @@ static struct ggml_cplan cplan_for(struct stream *s, const struct ggml_cgraph *g
 
 static bool graph_reserve(ggml_backend_t backend, struct ggml_cgraph *graph) {
     struct stream *s = backend->context;
-    return work_reserve(s, ggml_graph_work_most(graph, s->n_threads)) && step_list_reserve(&s->steps, graph) == ERR_OK;
+    for (int i = 0; i < N_LISTS; i++) {
+        if (step_list_reserve(&s->lists[i], graph) != ERR_OK) return false;
+    }
+    return work_reserve(s, ggml_graph_work_most(graph, s->n_threads));
 }
 
 static size_t work_size(ggml_backend_t backend) { return ((struct stream *) backend->context)->work_bytes; }
@@ -106,11 +116,12 @@ static enum ggml_status graph_compute(ggml_backend_t backend, struct ggml_cgraph
     struct stream *s = backend->context;
     const bool singly = (flags & GGML_COMPUTE_NO_FUSE) != 0, comes_again = graph->uid != 0 && !singly;
     if (graph->failure && graph->failure[0]) DEVICE_FAIL(GGML_STATUS_FAILED, ERR_INVALID, "%s", graph->failure);
-    struct ggml_cplan p = cplan_for(s, graph);
+    struct step_list *list = comes_again ? list_for(s, graph) : NULL;
+    if (comes_again && !list) return GGML_STATUS_ALLOC_FAILED;
+    struct ggml_cplan p = cplan_for(s, graph, list);
     if (!work_reserve(s, p.work_size)) return GGML_STATUS_ALLOC_FAILED;
-    if (comes_again && step_list_reserve(&s->steps, graph) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
     p.work_data = s->work;
-    return cpu_graph_compute(graph, &p, comes_again ? &s->steps : NULL, singly);
+    return cpu_graph_compute(graph, &p, list, singly);
 }
 
 static void graph_plan_free(ggml_backend_t backend, ggml_backend_graph_plan_t plan) {
@@ -124,7 +135,7 @@ static ggml_backend_graph_plan_t graph_plan_create(ggml_backend_t backend, struc
     struct plan *p = malloc(sizeof(*p));
     if (!p) DEVICE_FAIL(NULL, ERR_NOMEM, "no memory for a graph plan");
     p->graph = *graph;
-    p->cplan = cplan_for(backend->context, graph);
+    p->cplan = cplan_for(backend->context, graph, NULL);
     void *work = NULL;
     if (p->cplan.work_size > 0 && posix_memalign(&work, 64, p->cplan.work_size) != 0) {
         free(p);

@@ -16,18 +16,22 @@ bool step_find(const struct ggml_cgraph *g, int i, int nth, bool singly, struct 
 size_t step_scratch(const struct ggml_cgraph *g, const struct step *s);
 void step_run(const struct step *s, struct task *k, const struct ggml_cgraph *g);
 
-// A list that is kept. Zero-initialised; freed with step_list_free.
+// A list that is kept, with what all its steps need. Zero-initialised; freed with step_list_free.
 struct step_list {
     struct step *steps;
     int n, room;
     uint64_t uid;  // of the graph; 0: the list is for none
     struct ggml_tensor **nodes;
     int n_nodes, nth;
+    int most;       // threads that the busiest step can use; 0: nothing runs
+    size_t work;    // bytes of scratch of the neediest step
+    bool ready;     // all that the steps read and write was found to have memory
+    uint64_t used;  // when it was last of use, by the owner's count
 };
 // Room for the steps of g, so that making the list allocates nothing.
 MUST_USE enum err step_list_reserve(struct step_list *l, const struct ggml_cgraph *g);
 // Whether the list is for g and nth threads.
 bool step_list_is_for(const struct step_list *l, const struct ggml_cgraph *g, int nth);
-// Makes it so if there is room; false if not.
+// Makes it so, `most` and `work` included, if there is room; false if not.
 bool step_list_make(struct step_list *l, const struct ggml_cgraph *g, int nth);
 void step_list_free(struct step_list *l);
