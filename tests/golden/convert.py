@@ -52,6 +52,14 @@ COMMON = {"embedding_length": "hidden_size", "block_count": "num_hidden_layers",
           "final_logit_softcapping": "final_logit_softcapping", "residual_scale": "residual_multiplier", "embedding_scale": "embedding_multiplier", "attention.scale": "attention_multiplier",
           "rope.freq_base_swa": "rope_local_base_freq", "attention.sliding_window_pattern": "sliding_window_pattern", "expert_weights_scale": "routed_scaling_factor",
           "expert_weights_norm": "norm_topk_prob", "expert_shared_count": "n_shared_experts", "leading_dense_block_count": "first_k_dense_replace"}
+CHATGLM = {**DENSE, "token_embd": "transformer.embedding.word_embeddings", "output_norm": "transformer.encoder.final_layernorm", "output": "transformer.output_layer",
+           "attn_qkv": "self_attention.query_key_value", "attn_output": "self_attention.dense"}
+LLADA = {"token_embd": "model.transformer.wte", "output_norm": "model.transformer.ln_f", "output": "model.transformer.ff_out", "attn_norm": "attn_norm", "ffn_norm": "ff_norm",
+         "attn_q": "q_proj", "attn_k": "k_proj", "attn_v": "v_proj", "attn_output": "attn_out", "ffn_gate": "ff_proj", "ffn_up": "up_proj", "ffn_down": "ff_out"}
+QWEN = {"token_embd": "transformer.wte", "output_norm": "transformer.ln_f", "attn_norm": "ln_1", "ffn_norm": "ln_2", "attn_qkv": "attn.c_attn", "attn_output": "attn.c_proj",
+        "ffn_up": "mlp.w1", "ffn_gate": "mlp.w2", "ffn_down": "mlp.c_proj"}
+BAILING = {"token_embd": "model.word_embeddings", "attn_qkv": "attention.query_key_value", "attn_output": "attention.dense", "attn_q_norm": "attention.query_layernorm",
+           "attn_k_norm": "attention.key_layernorm", "exp_probs_b": "mlp.gate.expert_bias", **{f"ffn_{a}_shexp": f"mlp.shared_experts.{a}_proj" for a in ("gate", "up", "down")}}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
 # the case; class; prefix of layers; names beside the usual; what is done; config.json beside the usual
 CASES = {
@@ -115,6 +123,20 @@ CASES = {
                                                                      "attn_config": {"alibi": True, "alibi_bias_max": 4}}),
     "mamba-rms": ("FalconMambaForCausalLM", "backbone.layers.", MAMBA, "mamba", {"mixer_rms_eps": 1e-5}),
     "mamba-own-output": ("MambaForCausalLM", "backbone.layers.", MAMBA, "mamba", {}),
+    "baichuan-32-layers": ("BaichuanForCausalLM", L, {}, "pairs pack", {}),
+    "baichuan-40-layers": ("BaichuanForCausalLM", L, {}, "pairs pack", {}),
+    "chatglm-partial": ("ChatGLMModel", "transformer.encoder.layers.", CHATGLM, "", {"multi_query_group_num": 2, "kv_channels": 16, "layernorm_epsilon": 1e-5}),
+    "bailingmoe": ("BailingMoeForCausalLM", L, BAILING, "pairs fuse", {"num_shared_experts": 2}),
+    "bailingmoe2": ("BailingMoeV2ForCausalLM", L, BAILING, "", {"num_shared_experts": 1, "partial_rotary_factor": 0.5, "n_group": 4, "topk_group": 2}),
+    "arctic": ("ArcticForCausalLM", L, {**MIXTRAL, "ffn_gate": "residual_mlp.w1", "ffn_down": "residual_mlp.w2", "ffn_up": "residual_mlp.w3", "ffn_norm": "residual_layernorm",
+                                        "ffn_norm_exps": "post_attention_layernorm"}, "pairs", {"num_local_experts": 8}),
+    "smallthinker": ("SmallThinkerForCausalLM", L, {"ffn_gate_inp": "block_sparse_moe.primary_router", **{f"ffn_{a}_exps": "block_sparse_moe.experts.{}." + a for a in ("gate", "up", "down")}}, "",
+                     {"moe_num_primary_experts": 8, "moe_num_active_primary_experts": 3, "moe_ffn_hidden_size": 40, "moe_primary_router_apply_softmax": False, "sliding_window_size": 8}),
+    "grovemoe": ("GroveMoeForCausalLM", L, {f"ffn_{a}_chexps": "mlp.chunk_experts.{}." + a + "_proj" for a in ("gate", "up", "down")}, "", {"parallel_expert_intermediate_size": 48}),
+    "openelm": ("OpenELMForCausalLM", "transformer.layers.", {"token_embd": "transformer.token_embeddings", "output_norm": "transformer.norm", "attn_norm": "attn_norm", "ffn_norm": "ffn_norm",
+                                                              "attn_qkv": "attn.qkv_proj", "attn_q_norm": "attn.q_norm", "attn_k_norm": "attn.k_norm", "attn_output": "attn.out_proj", "ffn_down": "ffn.proj_2"},
+                "fuse_ffn", {"num_query_heads": [4, 2, 6], "num_kv_heads": [2, 1, 3], "model_dim": E, "num_transformer_layers": 3, "max_context_length": 256, "rope_freq_constant": 10000,
+                             "intermediate_size": [96, 64, 128]}),
 }
 
 
@@ -141,7 +163,21 @@ def checkpoint_tensors(m, o, prefix, names, how, dtype):
             m.w[full] = w + np.float32(1)
         place = prefix + il + "." if il is not None else ""
         if base == "exp_probs_b":
-            out[place + "mlp.gate.e_score_correction_bias"] = w
+            out[place + names.get(base, "mlp.gate.e_score_correction_bias")] = w
+            continue
+        if "pack" in how and base in ("attn_q", "attn_k", "attn_v"):  # one matrix
+            part = halves(w, h) if "pairs" in how and base != "attn_v" else w
+            key = place + "self_attn.W_pack" + suffix
+            out[key] = np.concatenate([out[key], part]) if key in out else part
+            continue
+        if "fuse" in how.split() and base in ("attn_q", "attn_k", "attn_v"):
+            part = halves(w, h if base == "attn_q" else k) if base != "attn_v" else w
+            key = place + names["attn_qkv"] + suffix
+            out[key] = np.concatenate([out[key], part]) if key in out else part
+            continue
+        if "fuse_ffn" in how and base in ("ffn_gate", "ffn_up"):
+            key = place + "ffn.proj_1" + suffix
+            out[key] = np.concatenate([out[key], w]) if key in out else w
             continue
         if base == "attn_qkv" and "split" in how:
             d = w.shape[0] // (h + 2 * k)
@@ -241,7 +277,7 @@ def check(lamina, lib, name, tmp, dtype, kind):
     m = sys.modules["numpy_hybrid"].Hybrid(arch, 7, **keys)
     toks, v, rope = np.array([(7 + 37 * i) % V for i in range(24)]), o.get("vocab", V), o.get("rope")
     rope = rope if isinstance(rope, dict) else {}
-    n = rope.get("n", o.get("D", o.get("E", E) // o.get("H", H)))
+    n = rope.get("n") or o.get("D") or o.get("E", E) // o.get("H", H)
     if name == "llama-3":
         o = {**o, "rope": {**o["rope"], "base": 10000.0}}
         keys = {**keys, "rope.freq_base": 10000.0}
@@ -281,6 +317,8 @@ def check(lamina, lib, name, tmp, dtype, kind):
     want = dict(m.w)
     if "split" in how:
         want = {k: w for k, w in want.items() if "attn_qkv" not in k}
+    if "fuse" in how.split():
+        want = {k: w for k, w in want.items() if not re.search(r"attn_[qkv]\.", k)}
     for k, w in want.items():
         if k not in got:
             return f"{k} is missing"

@@ -1,6 +1,7 @@
 // Opening and reading safetensors checkpoints.
 #include "convert/checkpoint.h"
 
+#include "convert/packed.h"
 #include "ggml.h"
 
 #include <inttypes.h>
@@ -16,9 +17,12 @@ static const struct dtype {
     const char *name;
     enum ggml_type type;
     size_t size;
-} dtypes[] = {{"F32", GGML_TYPE_F32, 4}, {"F16", GGML_TYPE_F16, 2}, {"BF16", GGML_TYPE_BF16, 2}, {"F64", GGML_TYPE_F64, 8},
-              {"I64", GGML_TYPE_I64, 8}, {"I32", GGML_TYPE_I32, 4}, {"I16", GGML_TYPE_I16, 2},   {"I8", GGML_TYPE_I8, 1},
-              {"U8", GGML_TYPE_I8, 1},   {"BOOL", GGML_TYPE_I8, 1}};
+    enum ckpt_kind kind;
+} dtypes[] = {
+    {"F32", GGML_TYPE_F32, 4, CKPT_PLAIN}, {"F16", GGML_TYPE_F16, 2, CKPT_PLAIN},   {"BF16", GGML_TYPE_BF16, 2, CKPT_PLAIN},
+    {"F64", GGML_TYPE_F64, 8, CKPT_PLAIN}, {"I64", GGML_TYPE_I64, 8, CKPT_PLAIN},   {"I32", GGML_TYPE_I32, 4, CKPT_PLAIN},
+    {"I16", GGML_TYPE_I16, 2, CKPT_PLAIN}, {"I8", GGML_TYPE_I8, 1, CKPT_PLAIN},     {"U8", GGML_TYPE_I8, 1, CKPT_PLAIN},
+    {"BOOL", GGML_TYPE_I8, 1, CKPT_PLAIN}, {"F8_E4M3", GGML_TYPE_I8, 1, CKPT_E4M3}, {"F8_E5M2", GGML_TYPE_I8, 1, CKPT_E5M2}};
 
 static const struct dtype *find_dtype(const char *name) {
     for (size_t i = 0; name && i < sizeof(dtypes) / sizeof(dtypes[0]); i++)
@@ -32,7 +36,7 @@ int64_t ckpt_tensor_count(const struct ckpt_tensor *t) {
     return n;
 }
 
-static enum err add_tensor(struct checkpoint *c, const struct ckpt_tensor *t) {
+enum err checkpoint_add(struct checkpoint *c, const struct ckpt_tensor *t) {
     if (c->n_tensors == c->room) {
         const size_t room = c->room ? 2 * c->room : 256;
         struct ckpt_tensor *grown = realloc(c->tensors, room * sizeof(*grown));
@@ -60,7 +64,8 @@ static enum err take_entry(struct checkpoint *c, int i_file, uint64_t data_start
                            : "(none)");
     if (!json_is_array(shape) || json_array_size(shape) > 4 || !json_is_array(range) || json_array_size(range) != 2)
         return err_set(ERR_FORMAT, "%s: tensor '%s' has no shape of at most 4 dimensions, or no data_offsets", path, name);
-    struct ckpt_tensor t = {.name = name, .type = d->type, .n_dims = (int) json_array_size(shape), .i_file = i_file};
+    struct ckpt_tensor t = {.name = name, .kind = d->kind, .type = d->type, .i_file = i_file, .i_scale = -1};
+    t.n_dims = (int) json_array_size(shape);
     uint64_t n = 1;
     for (int i = 0; i < t.n_dims; i++) {
         t.shape[i] = json_integer_value(json_array_get(shape, (size_t) i));
@@ -76,7 +81,7 @@ static enum err take_entry(struct checkpoint *c, int i_file, uint64_t data_start
                        path, name, from, to, c->files[i_file].size - data_start, n * d->size);
     t.offset = data_start + (uint64_t) from;
     t.bytes = (uint64_t) (to - from);
-    return add_tensor(c, &t);
+    return checkpoint_add(c, &t);
 }
 
 static enum err take_file(struct checkpoint *c, const char *path) {
@@ -146,8 +151,7 @@ static enum err take_index(struct checkpoint *c, json_t *index) {
     return e;
 }
 
-enum err checkpoint_open(struct checkpoint *c, const char *path) {
-    *c = (struct checkpoint){0};
+static enum err open_files(struct checkpoint *c, const char *path) {
     struct stat st;
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
         const char *slash = strrchr(path, '/');
@@ -170,7 +174,14 @@ enum err checkpoint_open(struct checkpoint *c, const char *path) {
     return take_file(c, file);
 }
 
+enum err checkpoint_open(struct checkpoint *c, const char *path) {
+    *c = (struct checkpoint){0};
+    TRY(open_files(c, path));
+    return packed_join(c);
+}
+
 void checkpoint_close(struct checkpoint *c) {
+    packed_free(c);
     for (int i = 0; i < c->n_files; i++) {
         json_decref(c->headers[i]);
         file_close(&c->files[i]);
@@ -179,6 +190,7 @@ void checkpoint_close(struct checkpoint *c) {
     free(c->headers);
     free(c->tensors);
     map_free(&c->by_name);
+    arena_free(&c->arena);
     *c = (struct checkpoint){0};
 }
 
@@ -206,6 +218,7 @@ static float element(enum ggml_type type, const char *p) {
 }
 
 enum err checkpoint_read(const struct checkpoint *c, const struct ckpt_tensor *t, int64_t i0, int64_t n, float *out) {
+    if (t->kind != CKPT_PLAIN) return packed_read(c, t, i0, n, out);
     const size_t size = ggml_type_size(t->type), step = n < 1 << 16 ? (size_t) (n > 0 ? n : 1) : 1 << 16;
     char *raw = malloc(step * size);
     if (!raw) return err_set(ERR_NOMEM, "no memory to read '%s'", t->name);

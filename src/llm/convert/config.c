@@ -2,7 +2,13 @@
 #include "convert/config.h"
 
 #include "base/str.h"
+#include "block/hparams.h"
+#include "convert/keys.h"
+#include "convert/layers.h"
 #include "convert/names.h"
+#include "convert/names_encoders.h"
+#include "convert/names_hybrid.h"
+#include "convert/names_moe.h"
 #include "ggml/ext.h"
 
 #include <math.h>
@@ -15,24 +21,33 @@ static const struct ckpt_class classes[] = {
 #undef CLASS
 };
 
+// Whether the row is for a class of that name in this config.json.
+static bool holds(json_t *config, const char *row, const char *name) {
+    const size_t n = strcspn(row, "?");
+    if (strlen(name) != n || strncmp(row, name, n) != 0) return false;
+    if (!row[n]) return true;
+    const char *what = row + n + 1;
+    if (strncmp(what, "layers:", 7) == 0) return layers_have(config, what + 7);
+    json_t *v = config_path(config, what);
+    return json_is_true(v) || (json_is_number(v) && json_number_value(v) != 0);
+}
+
 enum err config_class(json_t *config, const struct ckpt_class **out) {
     const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
     struct str known = {0};
     for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
-        if (name && strcmp(name, classes[i].name) == 0) {
+        if (name && holds(config, classes[i].name, name)) {
             *out = &classes[i];
             str_free(&known);
             return ERR_OK;
         }
-        str_printf(&known, "%s%s", i ? " " : "", classes[i].name);
+        if (!strchr(classes[i].name, '?')) str_printf(&known, "%s%s", i ? " " : "", classes[i].name);
     }
     const enum err e = err_set(ERR_UNSUPPORTED, "config.json names the class %s; those that can be converted: %s",
                                name ? name : "(none)", str_text(&known));
     str_free(&known);
     return e;
 }
-
-enum kind { COUNT, REAL, FLAG };
 
 static const struct {
     const char *hf, *key;
@@ -72,6 +87,7 @@ static const struct {
     {"rotary_emb_base", "rope.freq_base", REAL},
     {"rope_local_base_freq", "rope.freq_base_swa", REAL},
     {"sliding_window_pattern", "attention.sliding_window_pattern", COUNT},
+    {"_sliding_window_pattern", "attention.sliding_window_pattern", COUNT},
     {"num_local_experts", "expert_count", COUNT},
     {"num_experts", "expert_count", COUNT},
     {"n_routed_experts", "expert_count", COUNT},
@@ -109,6 +125,11 @@ static void write_key(struct gguf_context *out, const char *arch, const char *su
         gguf_set_val_u32(out, key, (uint32_t) json_integer_value(v));
     if (kind == REAL && json_is_number(v)) gguf_set_val_f32(out, key, (float) json_number_value(v));
     if (kind == FLAG && json_is_boolean(v)) gguf_set_val_bool(out, key, json_is_true(v));
+    const size_t n = json_array_size(v);
+    if (kind != COUNT || n == 0 || n > MAX_LAYERS) return;
+    int32_t values[MAX_LAYERS];
+    for (size_t i = 0; i < n; i++) values[i] = (int32_t) json_integer_value(json_array_get(v, i));
+    gguf_set_arr_data(out, key, GGUF_TYPE_INT32, values, n);
 }
 
 json_t *config_get(json_t *config, const char *name) {
@@ -117,9 +138,27 @@ json_t *config_get(json_t *config, const char *name) {
     return json_is_null(v) ? NULL : v;
 }
 
+json_t *config_path(json_t *config, const char *path) {
+    char name[128];
+    size_t n = strcspn(path, ".[");
+    snprintf(name, sizeof(name), "%.*s", (int) n, path);
+    json_t *v = config_get(config, name);
+    while (v && path[n]) {
+        path += n + 1;
+        const bool index = path[-1] == '[';
+        n = strcspn(path, index ? "]" : ".[");
+        snprintf(name, sizeof(name), "%.*s", (int) n, path);
+        v = index ? json_array_get(v, strtoul(name, NULL, 10)) : json_object_get(v, name);
+        if (index && path[n]) n++;
+    }
+    return json_is_null(v) ? NULL : v;
+}
+
 json_t *config_rope(json_t *config, const char **kind) {
     json_t *r = config_get(config, "rope_scaling");
     if (!r) r = config_get(config, "rope_parameters");
+    json_t *full = json_object_get(r, "full_attention");  // by kind of layer
+    if (json_is_object(full)) r = full;
     const char *k = json_string_value(json_object_get(r, "rope_type"));
     if (!k) k = json_string_value(json_object_get(r, "type"));
     *kind = k ? k : "";
@@ -218,23 +257,6 @@ float *config_rope_factors(json_t *config, const char *name, int64_t n, float ba
     return out;
 }
 
-// Windows: their width where they are in use, and which layers have one.
-static void write_windows(json_t *config, const char *arch, struct gguf_context *out) {
-    if (json_is_false(config_get(config, "use_sliding_window"))) return;
-    write_key(out, arch, "attention.sliding_window", COUNT, config_get(config, "sliding_window"));
-    json_t *types = config_get(config, "layer_types"), *t;
-    if (!json_is_array(types) || count(config, "sliding_window") <= 0 || json_array_size(types) > 4096) return;
-    bool pattern[4096];
-    size_t i;
-    json_array_foreach(types, i, t) {
-        const char *kind = json_string_value(t);
-        pattern[i] = kind && strcmp(kind, "sliding_attention") == 0;
-    }
-    char key[160];
-    snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern", arch);
-    gguf_set_arr_data(out, key, GGUF_TYPE_BOOL, pattern, i);
-}
-
 // Key heads where a class has its own way to say how many.
 static void write_key_heads(json_t *config, const char *arch, struct gguf_context *out) {
     json_t *groups = config_get(config, "new_decoder_architecture"), *one = config_get(config, "multi_query");
@@ -247,6 +269,16 @@ static void write_key_heads(json_t *config, const char *arch, struct gguf_contex
     write_key(out, arch, "attention.clamp_kqv", REAL, json_object_get(mpt, "clip_qkv"));
     if (json_is_true(json_object_get(mpt, "alibi")))
         set_real(out, arch, "attention.max_alibi_bias", real(json_object_get(mpt, "alibi_bias_max"), 8));
+}
+
+// Whose weights differ: half of two thirds of the width, rounded up (LFM2).
+static void write_adjusted_width(json_t *config, const char *arch, struct gguf_context *out) {
+    if (!json_is_true(config_get(config, "block_auto_adjust_ff_dim"))) return;
+    int64_t n = count(config, "block_ff_dim") ? count(config, "block_ff_dim") : count(config, "intermediate_size");
+    const int64_t of = count(config, "block_multiple_of");
+    n = (int64_t) (real(config_get(config, "block_ffn_dim_multiplier"), 1) * (double) (2 * n / 3));
+    if (of > 0) n = (n + of - 1) / of * of;
+    set_count(out, arch, "feed_forward_length", n);
 }
 
 static void write_widths(json_t *config, const char *arch, struct gguf_context *out) {
@@ -270,11 +302,25 @@ static void write_widths(json_t *config, const char *arch, struct gguf_context *
         set_count(out, arch, "feed_forward_length",
                   (int64_t) (real(config_get(config, "expansion_ratio"), 4) * (double) width));
     const char *score = json_string_value(config_get(config, "scoring_func"));
+    if (!score) score = json_string_value(config_get(config, "expert_selection_fn"));
     if (score) set_count(out, arch, "expert_gating_func", strcmp(score, "softmax") == 0 ? 1 : 2);
     // MiniCPM's three scales; Mamba's inner width
     const double depth = real(config_get(config, "scale_depth"), 0), base = (double) count(config, "dim_model_base");
     if (depth > 0) set_real(out, arch, "residual_scale", depth / sqrt((double) count(config, "num_hidden_layers")));
     if (base > 0) set_real(out, arch, "logit_scale", (double) width / base);
+    write_adjusted_width(config, arch, out);
+    json_t *sections = json_object_get(config_rope(config, &kind), "mrope_section");
+    if (json_is_array(sections)) {
+        int32_t four[4] = {0};
+        for (size_t i = 0; i < 4; i++) four[i] = (int32_t) json_integer_value(json_array_get(sections, i));
+        snprintf(key, sizeof(key), "%s.rope.dimension_sections", arch);
+        gguf_set_arr_data(out, key, GGUF_TYPE_INT32, four, 4);
+    }
+    const char *positions = json_string_value(config_get(config, "position_embedding_type"));
+    if (positions && strcmp(arch, "granitehybrid") == 0) {
+        snprintf(key, sizeof(key), "%s.rope.scaling.finetuned", arch);
+        gguf_set_val_bool(out, key, strcmp(positions, "rope") == 0);
+    }
     if (config_get(config, "state_size")) {
         set_count(out, arch, "ssm.inner_size", count(config, "intermediate_size"));
         set_count(out, arch, "feed_forward_length", 0);
@@ -283,11 +329,86 @@ static void write_widths(json_t *config, const char *arch, struct gguf_context *
     }
 }
 
-void config_write(json_t *config, const char *arch, struct gguf_context *out) {
+// ---- what keys.h says ------------------------------------------------------------------------------------------------
+
+// A number or a path of config.json; flags count as 1 and 0. false: it is not there.
+static bool term(json_t *config, const char *text, size_t n, double *out) {
+    char path[128], *end;
+    snprintf(path, sizeof(path), "%.*s", (int) n, text);
+    *out = strtod(path, &end);
+    if (end != path && !*end) return true;
+    json_t *v = config_path(config, path);
+    *out = json_is_true(v) ? 1 : json_is_boolean(v) ? 0 : json_number_value(v);
+    return json_is_number(v) || json_is_boolean(v);
+}
+
+// "a*b+c-d/e", the products first.
+static bool evaluate(json_t *config, const char *text, size_t n, double *out) {
+    double sum = 0, product = 0;
+    char op = '+';
+    for (size_t at = 0; at < n;) {
+        double v;
+        const size_t len = strcspn(text + at, "*+-/|");
+        if (!term(config, text + at, len, &v)) return false;
+        if (op == '*')
+            product *= v;
+        else if (op == '/')
+            product = v != 0 ? product / v : 0;
+        else
+            sum += product, product = op == '-' ? -v : v;
+        at += len;
+        op = text[at];
+        at++;
+    }
+    *out = sum + product;
+    return true;
+}
+
+static void write_class_key(json_t *config, const char *arch, const struct class_key *k, struct gguf_context *out) {
+    char key[160];
+    snprintf(key, sizeof(key), "%s.%s", arch, k->key);
+    if (k->kind == DROP) gguf_remove_key(out, key);
+    for (const char *at = k->value; k->kind != DROP && at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+        const size_t n = strcspn(at, "|");
+        double v;
+        char path[128];
+        snprintf(path, sizeof(path), "%.*s", (int) n, at);
+        json_t *list = strncmp(at, "sparse:", 7) == 0 ? config_path(config, path + 7) : config_path(config, path);
+        if (strncmp(at, "sparse:", 7) == 0) {
+            if (!list) continue;
+            v = (double) layers_leading(list, "dense");
+        } else if (json_is_array(list)) {
+            write_key(out, arch, k->key, k->kind, list);
+            return;
+        } else if (!evaluate(config, at, n, &v))
+            continue;
+        if (k->kind == COUNT) set_count(out, arch, k->key, (int64_t) v);
+        if (k->kind == REAL) set_real(out, arch, k->key, v);
+        if (k->kind == FLAG) gguf_set_val_bool(out, key, v != 0);
+        return;
+    }
+}
+
+static void write_class_keys(json_t *config, const struct ckpt_class *cls, struct gguf_context *out) {
+    for (size_t i = 0; i < sizeof(class_keys) / sizeof(class_keys[0]); i++) {
+        const char *who = class_keys[i].who;
+        if (strcmp(who, cls->arch) == 0 || strcmp(who, cls->name) == 0)
+            write_class_key(config, cls->arch, &class_keys[i], out);
+    }
+}
+
+void config_write(json_t *config, const struct ckpt_class *cls, struct gguf_context *out) {
+    const char *arch = cls->arch;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         write_key(out, arch, names[i].key, names[i].kind, config_get(config, names[i].hf));
-    write_windows(config, arch, out);
     write_key_heads(config, arch, out);
     write_widths(config, arch, out);
     write_scaling(config, arch, out);
+    write_class_keys(config, cls, out);
+    layers_write(config, cls, out);
+    if (strcmp(arch, "t5") == 0) {  // names_encoders.h asks for it
+        json_t *scales = config_get(config, "scale_decoder_outputs"), *tied = config_get(config, "tie_word_embeddings");
+        const bool scaled = scales ? json_is_true(scales) : !json_is_false(tied);
+        json_object_set_new(config, "tied_head_scale", json_real(scaled ? 1 / sqrt((double) count(config, "d_model")) : 1));
+    }
 }

@@ -7,14 +7,30 @@
 
 #include <jansson.h>
 
-enum class_flag { CLASS_NORM_PLUS_1 = 1, CLASS_CONV1D = 2, CLASS_QKV_GROUPS = 4 };
-
-struct ckpt_name {
-    enum slot slot;
-    const char *name;  // "a|b": the first that is there
+enum class_flag {
+    CLASS_NORM_PLUS_1 = 1,
+    CLASS_CONV1D = 2,
+    CLASS_QKV_GROUPS = 4,
+    CLASS_HALVES = 8,       // heads turn in halves, though the architecture's file has pairs (beside ARCH_HF_PERMUTED)
+    CLASS_PAIRS = 16,       // in pairs, though ARCH_HF_PERMUTED is set
+    CLASS_KV_LAYERS = 32,   // recurrent layers are those without key heads: head_count_kv is an array
+    CLASS_REC_LAYERS = 64,  // recurrent layers are listed: attention.recurrent_layers
 };
 
-// A row of classes.def.
+// Where a slot's weight is. Several rows may name one slot: the first whose tensors are there is taken.
+struct ckpt_name {
+    enum slot slot;
+    // "a|b": the first that is there; "a&b": both, one after the other in the file; "{}" counts experts, "{expression}" what it says. "!" at
+    // the end: the name has no ".weight". "bias:a!" is the weight's bias, where its name or its cut differs.
+    const char *name;
+    const char *view;  // a cut through each (view.h), for each one of "a&b" its own; NULL: as they are
+    // What happens to the values: "+1", "=" (nothing, where the class or the slot has a rule), "-exp" (x to -exp(x)), "exp", or "*path" (times that
+    // value of config.json; several are multiplied), for each one of "a&b" its own. NULL: the rules.
+    const char *op;
+};
+
+// A row of classes.def. name: the class; "class?path" holds where that value of config.json is there and neither 0 nor false,
+// "class?layers:kind" where a layer is of that kind. The first row that holds counts.
 struct ckpt_class {
     const char *name, *arch, *prefix;
     unsigned flags;
@@ -24,9 +40,12 @@ struct ckpt_class {
 // The row for config.json's "architectures". Errors: none fits; the sentence lists those that would.
 MUST_USE enum err config_class(json_t *config, const struct ckpt_class **out);
 // Writes every value that config.json has a GGUF key for under "<arch>.". Values of a model inside another (text_config) count as its own.
-void config_write(json_t *config, const char *arch, struct gguf_context *out);
+// May add values to config that rows of names ask for.
+void config_write(json_t *config, const struct ckpt_class *cls, struct gguf_context *out);
 // A value, there or in text_config; NULL if it is in neither, or null.
 json_t *config_get(json_t *config, const char *name);
+// "a.b.c" or "a[2]" in config.json; NULL if it is not there.
+json_t *config_path(json_t *config, const char *path);
 // The settings of rotary scaling, and their kind ("" if there is none).
 json_t *config_rope(json_t *config, const char **kind);
 // config.json's frequency factors for n / 2 pairs (Llama 3's rule, or the lists of longrope), malloc'ed; NULL if it has none of that kind.

@@ -1,6 +1,6 @@
 // A checkpoint as a GGUF file: the keys from config.json, the vocabulary from the tokenizer's files, the tensors by the
 // architecture's own table, which names each one's counterpart in the checkpoint (tensors.c). Rows go through memory in pieces (write.c).
-#include "convert/convert_int.h"
+#include "convert/find.h"
 #include "convert/tokenizer.h"
 
 #include <stdlib.h>
@@ -8,8 +8,24 @@
 
 // ---- keys ---------------------------------------------------------------------------------------------------------------------
 
-static bool no_tensor(const struct model_build *b, const char *name) {
-    (void) b, (void) name;
+// Whether the checkpoint has what the file will hold under that name: architectures ask before any tensor is taken.
+static bool has_tensor(const struct model_build *b, const char *name) {
+    const struct convert *k = b->ud;
+    int il = -1;
+    char base[GGML_MAX_NAME], bias[8] = "";
+    if (sscanf(name, "blk.%d.%63s", &il, base) != 2) snprintf(base, sizeof(base), "%s", name);
+    char *dot = strrchr(base, '.');
+    if (dot && (strcmp(dot, ".weight") == 0 || strcmp(dot, ".bias") == 0)) {
+        snprintf(bias, sizeof(bias), "%s", dot);
+        *dot = '\0';
+    }
+    for (const struct arch_tensor *row = k->arch->tensors; row->slot != SLOT_NONE; row++) {
+        if (strcmp(row->name ? row->name : slot_info(row->slot)->name, base) != 0) continue;
+        struct found f = {0};
+        const bool there = convert_search(k, row, il, strcmp(bias, ".bias") == 0, &f) == ERR_OK && f.n > 0;
+        found_free(&f);
+        if (there) return true;
+    }
     return false;
 }
 
@@ -41,13 +57,18 @@ static enum err write_pooling(struct convert *k) {
 
 // Checkpoints give a norm's epsilon without saying of which kind it is; the architecture knows.
 static enum err same_epsilon(struct convert *k) {
-    char rms[160], ln[160];
-    snprintf(rms, sizeof(rms), "%s.attention.layer_norm_rms_epsilon", k->arch->name);
-    snprintf(ln, sizeof(ln), "%s.attention.layer_norm_epsilon", k->arch->name);
-    const int64_t a = gguf_find_key(k->out, rms), b = gguf_find_key(k->out, ln);
-    if (a >= 0 && b < 0) gguf_set_val_f32(k->out, ln, gguf_get_val_f32(k->out, a));
-    if (b >= 0 && a < 0) gguf_set_val_f32(k->out, rms, gguf_get_val_f32(k->out, b));
-    return a >= 0 || b >= 0 ? ERR_OK : err_set(ERR_FORMAT, "config.json does not say the norms' epsilon");
+    static const char *const both[] = {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"};
+    for (const struct arch_key *key = k->arch->keys; key && key->key; key++)
+        for (int i = 0; i < 2; i++) {
+            char want[160], other[160];
+            snprintf(want, sizeof(want), "%s.%s", k->arch->name, both[i]);
+            snprintf(other, sizeof(other), "%s.%s", k->arch->name, both[1 - i]);
+            if (key->def != REQ || strcmp(key->key, both[i]) != 0 || gguf_find_key(k->out, want) >= 0) continue;
+            const int64_t have = gguf_find_key(k->out, other);
+            if (have < 0) return err_set(ERR_FORMAT, "config.json does not say the norms' epsilon");
+            gguf_set_val_f32(k->out, want, gguf_get_val_f32(k->out, have));
+        }
+    return ERR_OK;
 }
 
 static enum err write_keys(struct convert *k) {
@@ -57,7 +78,7 @@ static enum err write_keys(struct convert *k) {
     gguf_set_val_str(k->out, "general.name", k->params->name ? k->params->name : slash && slash[1] ? slash + 1 : k->c.dir);
     gguf_set_val_u32(k->out, "general.file_type", (uint32_t) file_type(k->params->type));
     gguf_set_val_u32(k->out, "general.quantization_version", GGML_QNT_VERSION);
-    config_write(k->config, k->arch->name, k->out);
+    config_write(k->config, k->cls, k->out);
     char key[96];
     snprintf(key, sizeof(key), "%s.attention.causal", k->arch->name);
     if (k->arch->flags & ARCH_ENCODER) gguf_set_val_bool(k->out, key, false);
@@ -65,10 +86,10 @@ static enum err write_keys(struct convert *k) {
     TRY(same_epsilon(k));
     const struct ckpt_tensor *embd = NULL;
     for (const struct arch_tensor *row = k->arch->tensors; row->slot != SLOT_NONE && !embd; row++)
-        if (row->slot == SLOT_token_embd) embd = convert_find(k, row, -1, 0, false);
+        if (row->slot == SLOT_token_embd) embd = convert_find(k, row);
     if (!embd || embd->n_dims != 2) return err_set(ERR_FORMAT, "the checkpoint holds no matrix of token embeddings");
     TRY(tokenizer_convert(&k->c, k->config, embd->shape[0], k->out));
-    const struct model_build b = {.arch = k->arch, .meta = k->out, .has_tensor = no_tensor};
+    const struct model_build b = {.arch = k->arch, .meta = k->out, .has_tensor = has_tensor, .ud = k};
     return arch_read_keys(&k->hp, &b, (int) embd->shape[0]);
 }
 
@@ -80,6 +101,8 @@ static enum err convert(struct convert *k, const char *checkpoint, const char *p
     TRY(checkpoint_open(&k->c, checkpoint));
     TRY(checkpoint_json(&k->c, "config.json", true, &k->config));
     TRY(config_class(k->config, &k->cls));
+    json_t *block = config_path(k->config, "quantization_config.weight_block_size");
+    for (size_t i = 0; i < 2; i++) k->c.block[i] = json_integer_value(json_array_get(block, i));
     k->arch = arch_by_name(k->cls->arch);
     if (!k->arch)
         return err_set(ERR_UNSUPPORTED, "the architecture %s of class %s is not known", k->cls->arch, k->cls->name);
@@ -89,7 +112,7 @@ static enum err convert(struct convert *k, const char *checkpoint, const char *p
     if (!k->out || !k->ctx) return ERR_NOMEM;
     TRY(write_keys(k));
     TRY(convert_take_layer(k, -1));
-    for (int il = 0; il < k->hp.n_layer_weights; il++) TRY(convert_take_layer(k, il));
+    for (int il = 0; il < convert_layers(k); il++) TRY(convert_take_layer(k, il));
     convert_name_the_rest(k);
     return convert_write_file(k, path);
 }
@@ -106,7 +129,8 @@ int llama_model_convert(const char *checkpoint, const char *path, const struct l
     const enum err e =
         checkpoint && path ? convert(k, checkpoint, path) : err_set(ERR_INVALID, "llama_model_convert: a path is NULL");
     for (int i = 0; i < k->n_pieces; i++) {
-        free(k->pieces[i].parts);
+        for (int j = 0; j < k->pieces[i].n_segments; j++) free(k->pieces[i].segments[j].view);
+        free(k->pieces[i].segments);
         free(k->pieces[i].values);
     }
     free(k->pieces);

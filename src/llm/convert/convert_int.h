@@ -4,19 +4,26 @@
 #include "arch/arch.h"
 #include "convert/checkpoint.h"
 #include "convert/config.h"
+#include "convert/view.h"
 #include "llama/ext.h"
 
 #include <stdio.h>
 
-// One tensor to write, and where it comes from.
+// A tensor of the checkpoint, or a cut through it, that is written whole.
+struct segment {
+    struct ckpt_tensor *t;
+    struct view *view;  // owned; NULL: as it is
+    float mul;          // 1: as they are
+};
+
+// One tensor to write, and where it comes from: segments one after the other, or values.
 struct piece {
     char name[GGML_MAX_NAME];
-    struct ckpt_tensor **parts;  // one, or one per expert; NULL: values
-    int n_parts;
+    struct segment *segments;
+    int n_segments;
     float *values;          // what config.json says; owned
     struct ggml_tensor *t;  // header in the file's order
-    bool plus_1, transpose;
-    bool minus_exp;  // x to -exp(x)
+    enum op { OP_NONE, OP_PLUS_1, OP_MINUS_EXP, OP_EXP } op;
     // Rows of projections: heads whose dims go from halves to pairs, fused rows that lie by groups of heads.
     int n_head, n_head_kv, n_dim, n_rot;
     bool pairs, groups, fused;
@@ -35,10 +42,10 @@ struct convert {
     int n_pieces, room;
 };
 
-// The checkpoint's tensor for a row of the table in layer il (-1: global), expert x; NULL: it has none.
-struct ckpt_tensor *convert_find(const struct convert *k, const struct arch_tensor *row, int il, int x, bool bias);
-// Whether the checkpoint keeps the row's weight as one tensor per expert.
-bool convert_by_expert(const struct convert *k, const struct arch_tensor *row);
+// The checkpoint's tensor for a global row of the table; NULL: it has none, or it isn't one tensor.
+struct ckpt_tensor *convert_find(const struct convert *k, const struct arch_tensor *row);
+// Layers of the longest stack.
+int convert_layers(const struct convert *k);
 // Every tensor of layer il (-1: global) as pieces.
 MUST_USE enum err convert_take_layer(struct convert *k, int il);
 // Names the checkpoint's tensors that nothing took, so that nothing is lost without a word.

@@ -4,121 +4,198 @@
 
 #include "convert/config.h"
 
-static const struct ckpt_name names_none[] = {{SLOT_NONE, NULL}};
+#define N(slot, name)                                                                                                       \
+    { SLOT_##slot, name, NULL, NULL }
+#define NV(slot, name, view)                                                                                                \
+    { SLOT_##slot, name, view, NULL }
+#define NO(slot, name, op)                                                                                                  \
+    { SLOT_##slot, name, NULL, op }
+#define NVO(slot, name, view, op)                                                                                           \
+    { SLOT_##slot, name, view, op }
+#define END                                                                                                                 \
+    { SLOT_NONE, NULL, NULL, NULL }
+
+static const struct ckpt_name names_none[] = {END};
 
 static const struct ckpt_name names_gemma2[] = {
-    {SLOT_ffn_norm, "pre_feedforward_layernorm"},
-    {SLOT_NONE, NULL},
+    N(ffn_norm, "pre_feedforward_layernorm"),
+    END,
 };
 
 static const struct ckpt_name names_mixtral[] = {
-    {SLOT_ffn_gate_inp, "block_sparse_moe.gate"},
-    {SLOT_ffn_gate_exps, "block_sparse_moe.experts.{}.w1"},
-    {SLOT_ffn_down_exps, "block_sparse_moe.experts.{}.w2"},
-    {SLOT_ffn_up_exps, "block_sparse_moe.experts.{}.w3"},
-    {SLOT_NONE, NULL},
+    N(ffn_gate_inp, "block_sparse_moe.gate"),
+    N(ffn_gate_exps, "block_sparse_moe.experts.{}.w1"),
+    N(ffn_down_exps, "block_sparse_moe.experts.{}.w2"),
+    N(ffn_up_exps, "block_sparse_moe.experts.{}.w3"),
+    END,
 };
 
 static const struct ckpt_name names_gpt2[] = {
-    {SLOT_token_embd, "wte"}, {SLOT_position_embd, "wpe"},    {SLOT_output_norm, "ln_f"},
-    {SLOT_attn_norm, "ln_1"}, {SLOT_attn_qkv, "attn.c_attn"}, {SLOT_attn_output, "attn.c_proj"},
-    {SLOT_ffn_norm, "ln_2"},  {SLOT_ffn_up, "mlp.c_fc"},      {SLOT_ffn_down, "mlp.c_proj"},
-    {SLOT_NONE, NULL},
+    N(token_embd, "wte"),       N(position_embd, "wpe"),
+    N(output_norm, "ln_f"),     N(attn_norm, "ln_1"),
+    N(attn_qkv, "attn.c_attn"), N(attn_output, "attn.c_proj"),
+    N(ffn_norm, "ln_2"),        N(ffn_up, "mlp.c_fc"),
+    N(ffn_down, "mlp.c_proj"),  END,
 };
 
 static const struct ckpt_name names_gptneox[] = {
-    {SLOT_token_embd, "gpt_neox.embed_in"},
-    {SLOT_output_norm, "gpt_neox.final_layer_norm"},
-    {SLOT_output, "embed_out"},
-    {SLOT_attn_qkv, "attention.query_key_value"},
-    {SLOT_attn_output, "attention.dense"},
-    {SLOT_ffn_up, "mlp.dense_h_to_4h"},
-    {SLOT_ffn_down, "mlp.dense_4h_to_h"},
-    {SLOT_NONE, NULL},
+    N(token_embd, "gpt_neox.embed_in"),
+    N(output_norm, "gpt_neox.final_layer_norm"),
+    N(output, "embed_out"),
+    N(attn_qkv, "attention.query_key_value"),
+    N(attn_output, "attention.dense"),
+    N(ffn_up, "mlp.dense_h_to_4h"),
+    N(ffn_down, "mlp.dense_4h_to_h"),
+    END,
 };
 
 static const struct ckpt_name names_falcon[] = {
-    {SLOT_token_embd, "word_embeddings"},
-    {SLOT_output_norm, "ln_f"},
-    {SLOT_attn_norm, "ln_mlp|input_layernorm"},
-    {SLOT_attn_norm_2, "ln_attn"},
-    {SLOT_attn_qkv, "self_attention.query_key_value"},
-    {SLOT_attn_output, "self_attention.dense"},
-    {SLOT_ffn_up, "mlp.dense_h_to_4h"},
-    {SLOT_ffn_down, "mlp.dense_4h_to_h"},
-    {SLOT_NONE, NULL},
+    N(token_embd, "word_embeddings"),
+    N(output_norm, "ln_f"),
+    N(attn_norm, "ln_mlp|input_layernorm"),
+    N(attn_norm_2, "ln_attn"),
+    N(attn_qkv, "self_attention.query_key_value"),
+    N(attn_output, "self_attention.dense"),
+    N(ffn_up, "mlp.dense_h_to_4h"),
+    N(ffn_down, "mlp.dense_4h_to_h"),
+    END,
 };
 
 static const struct ckpt_name names_bloom[] = {
-    {SLOT_token_embd, "word_embeddings"},
-    {SLOT_token_embd_norm, "word_embeddings_layernorm"},
-    {SLOT_output_norm, "ln_f"},
-    {SLOT_attn_qkv, "self_attention.query_key_value"},
-    {SLOT_attn_output, "self_attention.dense"},
-    {SLOT_ffn_up, "mlp.dense_h_to_4h"},
-    {SLOT_ffn_down, "mlp.dense_4h_to_h"},
-    {SLOT_NONE, NULL},
+    N(token_embd, "word_embeddings"),
+    N(token_embd_norm, "word_embeddings_layernorm"),
+    N(output_norm, "ln_f"),
+    N(attn_qkv, "self_attention.query_key_value"),
+    N(attn_output, "self_attention.dense"),
+    N(ffn_up, "mlp.dense_h_to_4h"),
+    N(ffn_down, "mlp.dense_4h_to_h"),
+    END,
 };
 
 static const struct ckpt_name names_mpt[] = {
-    {SLOT_token_embd, "wte"},        {SLOT_position_embd, "wpe"},         {SLOT_output_norm, "norm_f"},
-    {SLOT_attn_norm, "norm_1"},      {SLOT_attn_qkv, "attn.Wqkv"},        {SLOT_attn_q_norm, "attn.q_ln"},
-    {SLOT_attn_k_norm, "attn.k_ln"}, {SLOT_attn_output, "attn.out_proj"}, {SLOT_ffn_norm, "norm_2"},
-    {SLOT_ffn_up, "ffn.up_proj"},    {SLOT_ffn_down, "ffn.down_proj"},    {SLOT_NONE, NULL},
+    N(token_embd, "wte"),     N(position_embd, "wpe"),     N(output_norm, "norm_f"),     N(attn_norm, "norm_1"),
+    N(attn_qkv, "attn.Wqkv"), N(attn_q_norm, "attn.q_ln"), N(attn_k_norm, "attn.k_ln"),  N(attn_output, "attn.out_proj"),
+    N(ffn_norm, "norm_2"),    N(ffn_up, "ffn.up_proj"),    N(ffn_down, "ffn.down_proj"), END,
 };
 
 static const struct ckpt_name names_phi[] = {
-    {SLOT_output_norm, "model.final_layernorm"},
-    {SLOT_attn_output, "self_attn.dense"},
-    {SLOT_ffn_up, "mlp.fc1"},
-    {SLOT_ffn_down, "mlp.fc2"},
-    {SLOT_NONE, NULL},
+    N(output_norm, "model.final_layernorm"),
+    N(attn_output, "self_attn.dense"),
+    N(ffn_up, "mlp.fc1"),
+    N(ffn_down, "mlp.fc2"),
+    END,
 };
 
 static const struct ckpt_name names_internlm2[] = {
-    {SLOT_token_embd, "model.tok_embeddings"}, {SLOT_output, "output"},
-    {SLOT_attn_norm, "attention_norm"},        {SLOT_attn_qkv, "attention.wqkv"},
-    {SLOT_attn_output, "attention.wo"},        {SLOT_ffn_norm, "ffn_norm"},
-    {SLOT_ffn_gate, "feed_forward.w1"},        {SLOT_ffn_down, "feed_forward.w2"},
-    {SLOT_ffn_up, "feed_forward.w3"},          {SLOT_NONE, NULL},
+    N(token_embd, "model.tok_embeddings"), N(output, "output"),
+    N(attn_norm, "attention_norm"),        N(attn_qkv, "attention.wqkv"),
+    N(attn_output, "attention.wo"),        N(ffn_norm, "ffn_norm"),
+    N(ffn_gate, "feed_forward.w1"),        N(ffn_down, "feed_forward.w2"),
+    N(ffn_up, "feed_forward.w3"),          END,
 };
 
 static const struct ckpt_name names_exaone[] = {
-    {SLOT_token_embd, "wte"},
-    {SLOT_output_norm, "ln_f"},
-    {SLOT_attn_norm, "ln_1"},
-    {SLOT_attn_q, "attn.attention.q_proj"},
-    {SLOT_attn_k, "attn.attention.k_proj"},
-    {SLOT_attn_v, "attn.attention.v_proj"},
-    {SLOT_attn_output, "attn.attention.out_proj"},
-    {SLOT_ffn_norm, "ln_2"},
-    {SLOT_ffn_gate, "mlp.c_fc_0"},
-    {SLOT_ffn_up, "mlp.c_fc_1"},
-    {SLOT_ffn_down, "mlp.c_proj"},
-    {SLOT_NONE, NULL},
+    N(token_embd, "wte"),
+    N(output_norm, "ln_f"),
+    N(attn_norm, "ln_1"),
+    N(attn_q, "attn.attention.q_proj"),
+    N(attn_k, "attn.attention.k_proj"),
+    N(attn_v, "attn.attention.v_proj"),
+    N(attn_output, "attn.attention.out_proj"),
+    N(ffn_norm, "ln_2"),
+    N(ffn_gate, "mlp.c_fc_0"),
+    N(ffn_up, "mlp.c_fc_1"),
+    N(ffn_down, "mlp.c_proj"),
+    END,
 };
 
 static const struct ckpt_name names_glm4[] = {
-    {SLOT_post_attn_norm, "post_self_attn_layernorm"},
-    {SLOT_post_ffw_norm, "post_mlp_layernorm"},
-    {SLOT_NONE, NULL},
+    N(post_attn_norm, "post_self_attn_layernorm"),
+    N(post_ffw_norm, "post_mlp_layernorm"),
+    END,
 };
 
 static const struct ckpt_name names_hunyuan[] = {
-    {SLOT_attn_q_norm, "self_attn.query_layernorm"},
-    {SLOT_attn_k_norm, "self_attn.key_layernorm"},
-    {SLOT_ffn_gate_inp, "mlp.gate.wg"},
-    {SLOT_ffn_gate_shexp, "mlp.shared_mlp.gate_proj"},
-    {SLOT_ffn_up_shexp, "mlp.shared_mlp.up_proj"},
-    {SLOT_ffn_down_shexp, "mlp.shared_mlp.down_proj"},
-    {SLOT_NONE, NULL},
+    N(attn_q_norm, "self_attn.query_layernorm"),
+    N(attn_k_norm, "self_attn.key_layernorm"),
+    N(ffn_gate_inp, "mlp.gate.wg"),
+    N(ffn_gate_shexp, "mlp.shared_mlp.gate_proj"),
+    N(ffn_up_shexp, "mlp.shared_mlp.up_proj"),
+    N(ffn_down_shexp, "mlp.shared_mlp.down_proj"),
+    END,
 };
 
 static const struct ckpt_name names_mamba[] = {
-    {SLOT_token_embd, "backbone.embeddings|backbone.embedding"},
-    {SLOT_output_norm, "backbone.norm_f"},
-    {SLOT_attn_norm, "norm"},
-    {SLOT_ssm_a, "mixer.A_log"},
-    {SLOT_ssm_d, "mixer.D"},
-    {SLOT_NONE, NULL},
+    N(token_embd, "backbone.embeddings|backbone.embedding"),
+    N(output_norm, "backbone.norm_f"),
+    N(attn_norm, "norm"),
+    N(ssm_a, "mixer.A_log"),
+    N(ssm_d, "mixer.D"),
+    END,
+};
+
+// each head has a norm of its own
+static const struct ckpt_name names_stablelm[] = {
+    N(attn_q_norm, "self_attn.q_layernorm.norms.{H}"),
+    N(attn_k_norm, "self_attn.k_layernorm.norms.{K}"),
+    END,
+};
+
+// queries, keys and values in one matrix, whose heads are turned: the file keeps them apart
+static const struct ckpt_name names_baichuan[] = {
+    NV(attn_q, "self_attn.W_pack", "@0;E,E"),
+    NV(attn_k, "self_attn.W_pack", "@E*E;E,E"),
+    NV(attn_v, "self_attn.W_pack", "@2*E*E;E,E"),
+    END,
+};
+
+static const struct ckpt_name names_chatglm[] = {
+    N(token_embd, "transformer.embedding.word_embeddings"),
+    N(output_norm, "transformer.encoder.final_layernorm"),
+    N(output, "transformer.output_layer"),
+    N(attn_qkv, "self_attention.query_key_value"),
+    N(attn_output, "self_attention.dense"),
+    N(ffn_up, "mlp.dense_h_to_4h"),
+    N(ffn_down, "mlp.dense_4h_to_h"),
+    END,
+};
+
+static const struct ckpt_name names_qwen[] = {
+    N(token_embd, "wte"),       N(output_norm, "ln_f"),
+    N(attn_norm, "ln_1"),       N(ffn_norm, "ln_2"),
+    N(attn_qkv, "attn.c_attn"), N(attn_output, "attn.c_proj"),
+    N(ffn_up, "mlp.w1"),        N(ffn_gate, "mlp.w2"),
+    N(ffn_down, "mlp.c_proj"),  END,
+};
+
+// gate and up in one matrix
+static const struct ckpt_name names_openelm[] = {
+    N(token_embd, "transformer.token_embeddings"),
+    N(output_norm, "transformer.norm"),
+    N(attn_norm, "attn_norm"),
+    N(ffn_norm, "ffn_norm"),
+    N(attn_qkv, "attn.qkv_proj"),
+    N(attn_q_norm, "attn.q_norm"),
+    N(attn_k_norm, "attn.k_norm"),
+    N(attn_output, "attn.out_proj"),
+    NV(ffn_gate, "ffn.proj_1", "2*F[0:F],E"),
+    NV(ffn_up, "ffn.proj_1", "2*F[F:2*F],E"),
+    N(ffn_down, "ffn.proj_2"),
+    END,
+};
+
+static const struct ckpt_name names_llada[] = {
+    N(token_embd, "model.transformer.wte"),
+    N(output_norm, "model.transformer.ln_f"),
+    N(output, "model.transformer.ff_out"),
+    N(attn_norm, "attn_norm"),
+    N(ffn_norm, "ff_norm"),
+    N(attn_q, "q_proj"),
+    N(attn_k, "k_proj"),
+    N(attn_v, "v_proj"),
+    N(attn_output, "attn_out"),
+    N(ffn_gate, "ff_proj"),
+    N(ffn_up, "up_proj"),
+    N(ffn_down, "ff_out"),
+    END,
 };

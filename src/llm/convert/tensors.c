@@ -1,72 +1,22 @@
-// Which tensor of the checkpoint each row of the architecture's table stands for.
-#include "convert/convert_int.h"
+// Which tensors of the checkpoint each row of the architecture's table is made of, and what is done to them on the way.
+#include "convert/find.h"
 #include "ggml/ext.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-// Checkpoints of a bare model leave out the prefix that those with a head have, and the other way round.
-static struct ckpt_tensor *find(const struct convert *k, const char *name) {
-    static const char *const prefixes[] = {"",      "model.",          "transformer.",
-                                           "bert.", "language_model.", "model.language_model."};
-    char full[512];
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-        snprintf(full, sizeof(full), "%s%s", prefixes[i], name);
-        struct ckpt_tensor *t = checkpoint_find(&k->c, full);
-        if (t) return t;
-    }
-    return strncmp(name, "model.", 6) == 0 ? checkpoint_find(&k->c, name + 6) : NULL;
-}
-
-// The row's names: the class's own, the architecture's, the slot's. NULL: checkpoints have none.
-static const char *names_of(const struct convert *k, const struct arch_tensor *row) {
-    for (const struct ckpt_name *n = k->cls->names; n->slot != SLOT_NONE; n++)
-        if (n->slot == row->slot) return n->name;
-    return row->hf ? row->hf : slot_info(row->slot)->hf;
-}
-
-bool convert_by_expert(const struct convert *k, const struct arch_tensor *row) {
-    const char *names = names_of(k, row);
-    return names && strstr(names, "{}");
-}
-
-// base, of length n, in layer il with the expert's number in its hole.
-static void hf_name(const struct convert *k, const char *base, int n, int il, int x, const char *suffix, char out[512]) {
-    char layer[64] = "", part[256];
-    if (il >= 0) snprintf(layer, sizeof(layer), "%s%d.", k->cls->prefix, il);
-    snprintf(part, sizeof(part), "%.*s", n, base);
-    const char *hole = strstr(part, "{}");
-    if (hole)
-        snprintf(out, 512, "%s%.*s%d%s%s", layer, (int) (hole - part), part, x, hole + 2, suffix);
-    else
-        snprintf(out, 512, "%s%s%s", layer, part, suffix);
-}
-
-struct ckpt_tensor *convert_find(const struct convert *k, const struct arch_tensor *row, int il, int x, bool bias) {
-    const char *suffix = bias ? ".bias" : row->flags & T_NO_SUFFIX ? "" : ".weight";
-    for (const char *base = names_of(k, row); base;) {
-        const int n = (int) strcspn(base, "|");
-        char name[512];
-        hf_name(k, base, n, il, x, suffix, name);
-        struct ckpt_tensor *t = find(k, name);
-        if (!t && (!bias || row->flags & T_BIAS_ONLY)) {  // some have no suffix in checkpoints
-            hf_name(k, base, n, il, x, "", name);
-            t = find(k, name);
-        }
-        if (t) return t;
-        base = base[n] ? base + n + 1 : NULL;
-    }
-    return NULL;
-}
 
 // Its name in the GGUF file.
 static enum err gguf_name(const struct arch_tensor *row, int il, bool bias, char out[GGML_MAX_NAME]) {
     const char *base = row->name ? row->name : slot_info(row->slot)->name, *suffix = bias                       ? ".bias"
                                                                                      : row->flags & T_NO_SUFFIX ? ""
                                                                                                                 : ".weight";
-    const int n = il >= 0
-                      ? snprintf(out, GGML_MAX_NAME, "%s.%d.%s%s", row->flags & T_DEC ? "dec.blk" : "blk", il, base, suffix)
-                      : snprintf(out, GGML_MAX_NAME, "%s%s", base, suffix);
+    const int n = il >= 0 ? snprintf(out, GGML_MAX_NAME, "%s.%d.%s%s",
+                                     row->flags & T_DEC   ? "dec.blk"
+                                     : row->flags & T_ENC ? "enc.blk"
+                                                          : "blk",
+                                     il, base, suffix)
+                          : snprintf(out, GGML_MAX_NAME, "%s%s", base, suffix);
     return n < GGML_MAX_NAME ? ERR_OK : err_set(ERR_FORMAT, "the name %s%s is too long for a GGUF file", base, suffix);
 }
 
@@ -86,61 +36,171 @@ static bool is_matrix(enum role role) {
     return role != ROLE_NORM && role != ROLE_SMALL && role != ROLE_ROUTER && role != ROLE_SMALL_MATRIX;
 }
 
-static enum ggml_type out_type(const struct convert *k, enum role role, bool bias, int n_dims, int64_t ne0) {
+static enum ggml_type out_type(const struct convert *k, const struct piece *p, enum role role, bool bias, int n_dims,
+                               int64_t ne0) {
     if (bias || n_dims < 2 || !is_matrix(role) || role == ROLE_EMBD_OTHER) return GGML_TYPE_F32;
+    bool mxfp4 = k->params->type != GGML_TYPE_F32;  // stays what it is: nothing is gained by writing it larger
+    for (int i = 0; i < p->n_segments; i++) mxfp4 &= p->segments[i].t->kind == CKPT_MXFP4;
+    if (mxfp4 && ne0 % 32 == 0) return GGML_TYPE_MXFP4;
     return ne0 % ggml_blck_size(k->params->type) == 0 ? k->params->type : GGML_TYPE_F16;
 }
 
+// Part i of "a&b"; the last one stands for those behind it. false: there is none.
+static bool part_of(const char *text, int i, char *out, size_t n_out) {
+    if (!text) return false;
+    for (; i > 0; i--) {
+        const char *amp = strchr(text, '&');
+        if (!amp) break;
+        text = amp + 1;
+    }
+    snprintf(out, n_out, "%.*s", (int) strcspn(text, "&"), text);
+    return true;
+}
+
+static int count_parts(const char *text) {
+    int n = text != NULL;
+    for (; text && *text; text++) n += *text == '&';
+    return n;
+}
+
+// The product of the values of config.json that "*a*b" names; 1 for those that are not there.
+static float factor(const struct convert *k, const char *op) {
+    double v = 1;
+    for (const char *at = op; at && *at == '*';) {
+        char path[128];
+        const size_t n = strcspn(at + 1, "*");
+        snprintf(path, sizeof(path), "%.*s", (int) n, at + 1);
+        json_t *j = config_path(k->config, path);
+        if (json_is_number(j)) v *= json_number_value(j);
+        at += n + 1;
+    }
+    return (float) v;
+}
+
 // What happens to the tensor's values and rows on the way.
-static void set_changes(const struct convert *k, struct piece *p, const struct arch_tensor *row, int il, bool bias) {
+static void set_changes(const struct convert *k, struct piece *p, const struct arch_tensor *row, int il, bool bias,
+                        const char *op) {
     const struct hparams *hp = &k->hp;
     const int i = il < 0 ? 0 : il;
-    p->plus_1 = (k->cls->flags & CLASS_NORM_PLUS_1) && slot_info(row->slot)->role == ROLE_NORM && !bias;
-    p->transpose = (k->cls->flags & CLASS_CONV1D) && il >= 0 && p->parts[0]->n_dims == 2;
-    p->minus_exp = row->slot == SLOT_ssm_a;
+    if (op && strcmp(op, "+1") == 0)
+        p->op = bias ? OP_NONE : OP_PLUS_1;
+    else if (op && strcmp(op, "-exp") == 0)
+        p->op = OP_MINUS_EXP;
+    else if (op && strcmp(op, "exp") == 0)
+        p->op = OP_EXP;
+    else if (!op && row->slot == SLOT_ssm_a)
+        p->op = OP_MINUS_EXP;
+    else if (!op && (k->cls->flags & CLASS_NORM_PLUS_1) && slot_info(row->slot)->role == ROLE_NORM && !bias)
+        p->op = OP_PLUS_1;
     p->n_head = row->slot == SLOT_attn_k ? hp->n_head_kv[i] : hp->n_head[i];
     p->n_head_kv = hp->n_head_kv[i];
     p->n_dim = hp->n_embd_head_k[i];
     p->n_rot = hp->n_rot[i];
     p->fused = row->slot == SLOT_attn_qkv;
-    p->pairs = (k->arch->flags & ARCH_HF_PERMUTED) && (p->fused || row->slot == SLOT_attn_q || row->slot == SLOT_attn_k);
+    const bool halves =
+        (k->cls->flags & CLASS_HALVES) || ((k->arch->flags & ARCH_HF_PERMUTED) && !(k->cls->flags & CLASS_PAIRS));
+    p->pairs = halves && (p->fused || row->slot == SLOT_attn_q || row->slot == SLOT_attn_k);
     p->groups = p->fused && (k->cls->flags & CLASS_QKV_GROUPS);
 }
 
-// Row of the table in layer il (-1: global). *found tells whether the weight is in the checkpoint.
-static enum err take_row(struct convert *k, const struct arch_tensor *row, int il, bool bias, bool *found) {
-    struct ckpt_tensor *first = convert_find(k, row, il, 0, bias);
-    *found = first != NULL;
-    if (!first) return ERR_OK;
-    const bool experts = convert_by_expert(k, row);
-    struct piece *p = new_piece(k);
-    if (p) p->parts = calloc(experts ? (size_t) k->hp.n_expert + 1 : 1, sizeof(*p->parts));
-    if (!p || !p->parts) return err_set(ERR_NOMEM, "no memory for the tensors of the checkpoint");
-    p->n_parts = experts ? k->hp.n_expert : 1;
-    for (int x = 0; x < p->n_parts; x++) {
-        p->parts[x] = experts ? convert_find(k, row, il, x, bias) : first;
-        if (!p->parts[x]) return err_set(ERR_FORMAT, "the checkpoint has '%s', but none for expert %d", first->name, x);
-        if (p->parts[x]->n_dims != first->n_dims || memcmp(p->parts[x]->shape, first->shape, sizeof(first->shape)) != 0)
-            return err_set(ERR_FORMAT, "the experts' tensors differ in shape: '%s' and '%s'", first->name,
-                           p->parts[x]->name);
-        p->parts[x]->used = true;
+static enum err add_segment(const struct convert *k, struct piece *p, struct ckpt_tensor *t, const char *view,
+                            const char *op, int il) {
+    struct segment *s = &p->segments[p->n_segments++];
+    *s = (struct segment){.t = t, .mul = op && op[0] == '*' ? factor(k, op) : 1.0f};
+    t->used = true;
+    const bool transpose = (k->cls->flags & CLASS_CONV1D) && il >= 0 && t->n_dims == 2 && !view;
+    if (!view && !transpose) return ERR_OK;
+    s->view = calloc(1, sizeof(*s->view));
+    if (!s->view) return err_set(ERR_NOMEM, "no memory for the tensors of the checkpoint");
+    if (transpose) {
+        *s->view = view_transposed(t);
+        return ERR_OK;
     }
+    return view_parse(view, &k->hp, il < 0 ? 0 : il, t, s->view);
+}
+
+// The segments of a piece: one for each tensor found, or several cuts through the only one.
+static enum err add_segments(const struct convert *k, struct piece *p, const struct found *f, bool bias, int il) {
+    char view[256], op[128];
+    const char *views = f->how ? f->how->view : NULL, *ops = f->how ? f->how->op : NULL;
+    const int cuts = f->n == 1 ? count_parts(views) : 0, n = cuts > 1 ? cuts : f->n;
+    p->segments = calloc((size_t) n, sizeof(*p->segments));
+    if (!p->segments) return err_set(ERR_NOMEM, "no memory for the tensors of the checkpoint");
+    for (int i = 0; i < n; i++) {
+        const int part = cuts > 1 ? i : f->one[i].part;
+        struct ckpt_tensor *t = cuts > 1 ? f->one[0].t : f->one[i].t;
+        const bool cut = part_of(views, part, view, sizeof(view)) && view[0] && view[0] != '-';
+        TRY(add_segment(k, p, t, cut ? view : NULL, part_of(ops, part, op, sizeof(op)) ? op : NULL, il));
+    }
+    (void) bias;
+    return ERR_OK;
+}
+
+static int64_t piece_count(const struct piece *p) {
+    int64_t n = 0;
+    for (int i = 0; i < p->n_segments; i++)
+        n += p->segments[i].view ? p->segments[i].view->total : ckpt_tensor_count(p->segments[i].t);
+    return n;
+}
+
+// The table's shape, or with "?" in it the checkpoint's; a bias has the weight's without its first side.
+static enum err piece_shape(const struct convert *k, const struct piece *p, const struct arch_tensor *row, int il, bool bias,
+                            int64_t ne[4], int *n_dims) {
+    const int64_t count = piece_count(p);
+    char part[96];
+    int64_t all = 1;
+    bool known = true;
+    int n = 0;
+    for (; n < 4 && expr_part(row->shape, n, part, sizeof(part)); n++) {
+        double v = -1;
+        if (strcmp(part, "?") != 0) TRY(expr_eval(part, &k->hp, il < 0 ? 0 : il, &v));
+        ne[n] = (int64_t) v;
+        known &= v >= 0;
+    }
+    if (bias && n > 1 && !(row->flags & T_BIAS_ONLY)) memmove(ne, ne + 1, (size_t) --n * sizeof(*ne));
+    for (int i = 0; i < n; i++) all *= ne[i];
+    if (known && all == count) {
+        *n_dims = n;
+        return ERR_OK;
+    }
+    const struct ckpt_tensor *t = p->segments[0].t;
+    if (p->n_segments > 1 || p->segments[0].view)
+        return err_set(ERR_FORMAT, "'%s' and its like hold %" PRId64 " values for %s, which has the shape %s: %" PRId64,
+                       t->name, count, p->name, row->shape, all);
+    n = 0;
+    for (int i = t->n_dims - 1; i >= 0;
+         i--)  // convolutions of one channel each keep a 1 in the middle, which files leave out
+        if (i == t->n_dims - 1 || i == 0 || t->shape[i] != 1) ne[n++] = t->shape[i];
+    if (n == 0) ne[n++] = 1;
+    if ((k->cls->flags & CLASS_CONV1D) && il >= 0 && t->n_dims == 2) ne[0] = t->shape[0], ne[1] = t->shape[1];
+    *n_dims = n;
+    return ERR_OK;
+}
+
+static enum err make_piece(struct convert *k, const struct arch_tensor *row, int il, bool bias, const struct found *f) {
+    struct piece *p = new_piece(k);
+    if (!p) return err_set(ERR_NOMEM, "no memory for the tensors of the checkpoint");
     TRY(gguf_name(row, il, bias, p->name));
-    if (p->n_parts > 0) set_changes(k, p, row, il, bias);
+    TRY(add_segments(k, p, f, bias, il));
+    set_changes(k, p, row, il, bias, f->how ? f->how->op : NULL);
     int64_t ne[4] = {1, 1, 1, 1};
     int n_dims = 0;
-    for (int i = first->n_dims - 1; i >= 0;
-         i--)  // convolutions of one channel each keep a 1 in the middle, which files leave out
-        if (i == first->n_dims - 1 || i == 0 || first->shape[i] != 1) ne[n_dims++] = first->shape[i];
-    if (n_dims == 0) n_dims = 1;
-    if (p->transpose) ne[0] = first->shape[0], ne[1] = first->shape[1];
-    if (experts && n_dims == 4) return err_set(ERR_FORMAT, "'%s' has 4 dimensions", first->name);
-    if (experts) ne[n_dims++] = p->n_parts;
-    const enum ggml_type type = out_type(k, slot_info(row->slot)->role, bias, n_dims, ne[0]);
+    TRY(piece_shape(k, p, row, il, bias, ne, &n_dims));
+    const enum ggml_type type = out_type(k, p, slot_info(row->slot)->role, bias, n_dims, ne[0]);
     p->t = ggml_new_tensor(k->ctx, type, n_dims, ne);
     if (ggml_is_error(p->t)) return ERR_NOMEM;
     ggml_set_name(p->t, p->name);
     return ERR_OK;
+}
+
+// Row of the table in layer il (-1: global). *found tells whether it is in the checkpoint.
+static enum err take_row(struct convert *k, const struct arch_tensor *row, int il, bool bias, bool *found) {
+    struct found f = {0};
+    enum err e = convert_search(k, row, il, bias, &f);
+    *found = f.n > 0;
+    if (e == ERR_OK && f.n > 0) e = make_piece(k, row, il, bias, &f);
+    found_free(&f);
+    return e;
 }
 
 // Frequency factors, which checkpoints keep in config.json.
@@ -159,11 +219,29 @@ static enum err take_factors(struct convert *k, const struct arch_tensor *row) {
     return ERR_OK;
 }
 
+static bool known(const struct convert *k, const struct arch_tensor *row) {
+    for (const struct ckpt_name *n = k->cls->names; n->slot != SLOT_NONE; n++)
+        if (n->slot == row->slot) return true;
+    return convert_usual_names(row) != NULL;
+}
+
+// Layers that rows for all of them are in; an encoder's where there are two stacks.
+static int layers_of(const struct convert *k) {
+    return k->arch->flags & ARCH_ENCODER_DECODER ? k->hp.n_block : k->hp.n_layer_weights;
+}
+
+int convert_layers(const struct convert *k) {
+    const int n = layers_of(k);
+    return k->arch->flags & ARCH_ENCODER_DECODER && k->hp.n_dec_layer > n ? k->hp.n_dec_layer : n;
+}
+
 enum err convert_take_layer(struct convert *k, int il) {
     bool have[SLOT_COUNT] = {false};
     for (const struct arch_tensor *row = k->arch->tensors; row->slot != SLOT_NONE; row++) {
         const bool global = row->slot > SLOT_LAYER_END;
-        if (global != (il < 0) || (row->flags & T_ENC)) continue;
+        if (global != (il < 0)) continue;
+        if (il >= 0 && !(k->arch->flags & ARCH_ENCODER_DECODER && row->flags & T_DEC) && il >= layers_of(k)) continue;
+        if (il >= 0 && (row->flags & T_DEC) && il >= k->hp.n_dec_layer) continue;
         double applies = 1;
         bool found = false, bias = false;
         if (row->when) TRY(expr_eval(row->when, &k->hp, il < 0 ? 0 : il, &applies));
@@ -180,19 +258,27 @@ enum err convert_take_layer(struct convert *k, int il) {
         if (!missing) continue;
         return err_set(ERR_FORMAT, "the checkpoint has no tensor for %s (layer %d), which architecture %s needs%s",
                        slot_info(row->slot)->name, il, k->arch->name,
-                       names_of(k, row) ? "" : "; no name in checkpoints is known for it");
+                       known(k, row) ? "" : "; no name in checkpoints is known for it");
     }
     return ERR_OK;
 }
 
 void convert_name_the_rest(const struct convert *k) {
-    static const char *const known[] = {"position_ids", "rotary_emb.inv_freq", "attn.bias", "attn.masked_bias",
-                                        "pooler.",      "cls.predictions"};
+    // positions and masks that are computed anyway; encoders of images and sounds, which are files of their own
+    static const char *const kept_out[] = {"position_ids",   "rotary_emb.inv_freq",
+                                           "attn.bias",      "attn.masked_bias",
+                                           "pooler.",        "cls.predictions",
+                                           "diagonal_decay", "key_decay",
+                                           "query_decay",    "slope_rate",
+                                           "visual.",        "vision_",
+                                           "mlp_AR.",        "multi_modal_projector",
+                                           "audio_tower",    "embed_audio",
+                                           "embed_vision"};
     const bool tied = json_is_true(config_get(k->config, "tie_word_embeddings"));
     for (size_t i = 0; i < k->c.n_tensors; i++) {
         const struct ckpt_tensor *t = &k->c.tensors[i];
         bool silent = t->used || (tied && strcmp(t->name, "lm_head.weight") == 0);
-        for (size_t n = 0; n < sizeof(known) / sizeof(known[0]); n++) silent |= strstr(t->name, known[n]) != NULL;
+        for (size_t n = 0; n < sizeof(kept_out) / sizeof(kept_out[0]); n++) silent |= strstr(t->name, kept_out[n]) != NULL;
         if (!silent)
             ggml_log_write(GGML_LOG_LEVEL_WARN,
                            "the tensor '%s' of the checkpoint has no place in architecture %s and is left out\n", t->name,

@@ -1,6 +1,7 @@
 // A checkpoint's tokenizer as GGUF keys: sentencepiece models, and the kinds of tokenizer.json (WordPiece, BPE, Unigram).
 #include "convert/tokenizer.h"
 
+#include "convert/base64.h"
 #include "convert/pre_names.h"
 #include "convert/sentencepiece.h"
 #include "convert/vocab_out.h"
@@ -58,6 +59,8 @@ static void write_special(const struct source *s) {
         else if (json_is_integer(j))
             set_u32(s->out, table[i].key, json_integer_value(j));
     }
+    json_t *types = json_object_get(s->config, "type_vocab_size");
+    if (json_is_integer(types)) set_u32(s->out, "tokenizer.ggml.token_type_count", json_integer_value(types));
     json_t *bos = json_object_get(s->settings, "add_bos_token"), *eos = json_object_get(s->settings, "add_eos_token");
     if (json_is_boolean(bos)) gguf_set_val_bool(s->out, "tokenizer.ggml.add_bos_token", json_is_true(bos));
     if (json_is_boolean(eos)) gguf_set_val_bool(s->out, "tokenizer.ggml.add_eos_token", json_is_true(eos));
@@ -106,8 +109,8 @@ static enum err convert_wordpiece(struct source *s, json_t *model) {
         TRY(vocab_out_set(&s->v, json_integer_value(id), marked, (size_t) k, 0, LLAMA_TOKEN_TYPE_NORMAL));
     }
     TRY(take_added(s));
-    json_t *types = json_object_get(s->config, "type_vocab_size");
-    set_u32(s->out, "tokenizer.ggml.token_type_count", json_is_integer(types) ? json_integer_value(types) : 1);
+    if (!json_is_integer(json_object_get(s->config, "type_vocab_size")))
+        set_u32(s->out, "tokenizer.ggml.token_type_count", 1);
     gguf_set_val_str(s->out, "tokenizer.ggml.model", "bert");
     gguf_set_val_str(s->out, "tokenizer.ggml.pre", "default");
     return ERR_OK;
@@ -164,6 +167,37 @@ static enum err convert_bpe(struct source *s, json_t *model) {
     return ERR_OK;
 }
 
+// What tokenizer.json does to text before it is cut, as the keys that say so.
+static enum err write_normalizer(struct source *s, json_t *n) {
+    const char *kind = json_string_value(json_object_get(n, "type"));
+    json_t *part;
+    size_t i;
+    if (!kind) return ERR_OK;
+    if (strcmp(kind, "Sequence") == 0) json_array_foreach(json_object_get(n, "normalizers"), i, part) {
+            TRY(write_normalizer(s, part));
+        }
+    if (strcmp(kind, "Strip") == 0 || strcmp(kind, "Replace") == 0)  // runs of spaces become one
+        gguf_set_val_bool(s->out, "tokenizer.ggml.remove_extra_whitespaces", true);
+    if (strcmp(kind, "Precompiled") != 0) return ERR_OK;
+    size_t bytes;
+    char *map = base64_decode(json_string_value(json_object_get(n, "precompiled_charsmap")), &bytes);
+    if (!map) return err_set(ERR_FORMAT, "tokenizer.json: precompiled_charsmap is not base64, or there is no memory for it");
+    if (bytes) gguf_set_arr_data(s->out, "tokenizer.ggml.precompiled_charsmap", GGUF_TYPE_UINT8, map, bytes);
+    free(map);
+    return ERR_OK;
+}
+
+// Whether words begin with a mark of their own at the beginning of text.
+static bool marks_first_word(json_t *pre) {
+    json_t *part;
+    size_t i;
+    json_array_foreach(json_object_get(pre, "pretokenizers"), i, part) if (marks_first_word(part)) return true;
+    const char *kind = json_string_value(json_object_get(pre, "type")),
+               *scheme = json_string_value(json_object_get(pre, "prepend_scheme"));
+    if (!kind || strcmp(kind, "Metaspace") != 0) return false;
+    return scheme ? strcmp(scheme, "never") != 0 : !json_is_false(json_object_get(pre, "add_prefix_space"));
+}
+
 static enum err convert_unigram(struct source *s, json_t *model) {
     size_t i;
     json_t *pair;
@@ -183,18 +217,39 @@ static enum err convert_unigram(struct source *s, json_t *model) {
     }
     TRY(take_added(s));
     s->v.has_scores = true;
+    gguf_set_val_bool(s->out, "tokenizer.ggml.add_space_prefix",
+                      marks_first_word(json_object_get(s->json, "pre_tokenizer")));
+    gguf_set_val_bool(s->out, "tokenizer.ggml.remove_extra_whitespaces", false);
+    TRY(write_normalizer(s, json_object_get(s->json, "normalizer")));
     gguf_set_val_str(s->out, "tokenizer.ggml.model", "t5");
     gguf_set_val_str(s->out, "tokenizer.ggml.pre", "default");
     return ERR_OK;
 }
 
-static enum err convert_sentencepiece(struct source *s, const char *path) {
+// The field's models of the RoBERTa kind count four special tokens before the pieces, of which sentencepiece knows three, and a mask behind.
+static enum err as_fairseq(struct vocab_out *v) {
+    int64_t n = 0;
+    while (n < v->n && v->text[n]) n++;
+    if (n < 3 || n + 1 > v->n) return err_set(ERR_FORMAT, "sentencepiece.bpe.model holds %lld pieces", (long long) n);
+    for (int64_t i = n; i > 3; i--) v->text[i] = v->text[i - 1], v->score[i] = v->score[i - 1], v->type[i] = v->type[i - 1];
+    static const char *const first[] = {"<s>", "<pad>", "</s>", "<unk>"};
+    for (int64_t i = 0; i < 4; i++)
+        TRY(vocab_out_set(v, i, first[i], strlen(first[i]), 0,
+                          i == 3 ? LLAMA_TOKEN_TYPE_UNKNOWN : LLAMA_TOKEN_TYPE_CONTROL));
+    return n + 1 < v->n ? vocab_out_set(v, n + 1, "<mask>", 6, 0, LLAMA_TOKEN_TYPE_CONTROL) : ERR_OK;
+}
+
+static enum err convert_sentencepiece(struct source *s, const char *path, bool fairseq) {
     struct file f;
     TRY(file_open(&f, path));
     char *data = f.size < (uint64_t) 1 << 30 ? malloc(f.size) : NULL;
     struct spm_facts facts;
     enum err e = data ? file_read(&f, 0, data, f.size) : err_set(ERR_NOMEM, "no memory for %s", path);
     if (e == ERR_OK) e = spm_parse(data, f.size, &s->v, &facts);
+    if (e == ERR_OK && fairseq) {
+        e = as_fairseq(&s->v);
+        facts.bos = 0, facts.pad = 1, facts.eos = 2, facts.unk = 3;
+    }
     if (e == ERR_OK) e = take_added(s);
     if (e == ERR_OK) {
         gguf_set_val_str(s->out, "tokenizer.ggml.model", facts.unigram && facts.charsmap ? "t5" : "llama");
@@ -224,12 +279,53 @@ static enum err convert_json(struct source *s) {
     return err_set(ERR_UNSUPPORTED, "tokenizer.json: the kind '%s' cannot be converted", kind);
 }
 
+// T5's file has a name of its own. XLM-RoBERTa's numbers are not its model's: tokenizer.json has them right, if there is one.
 static enum err convert_any(struct source *s) {
+    static const char *const models[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"};
     char path[8192];
-    const int n = snprintf(path, sizeof(path), "%s/tokenizer.model", s->c->dir);
-    if (n > 0 && n < (int) sizeof(path) && access(path, F_OK) == 0) return convert_sentencepiece(s, path);
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        const bool fairseq = i == 2;
+        const int n = snprintf(path, sizeof(path), "%s/%s", s->c->dir, models[i]);
+        if (n > 0 && n < (int) sizeof(path) && !(fairseq && s->json) && access(path, F_OK) == 0)
+            return convert_sentencepiece(s, path, fairseq);
+    }
     if (s->json) return convert_json(s);
-    return err_set(ERR_IO, "%s holds neither tokenizer.json nor tokenizer.model", s->c->dir);
+    return err_set(ERR_IO, "%s holds neither tokenizer.json nor a sentencepiece model (tokenizer.model, spiece.model)",
+                   s->c->dir);
+}
+
+// What is put around a text: the first and the last special token of the template for one.
+static void write_template(const struct source *s, json_t *post) {
+    const char *kind = json_string_value(json_object_get(post, "type"));
+    json_t *part;
+    size_t i;
+    if (!kind) return;
+    json_array_foreach(json_object_get(post, "processors"), i, part) write_template(s, part);
+    const bool pair = strcmp(kind, "RobertaProcessing") == 0 || strcmp(kind, "BertProcessing") == 0;
+    if (!pair && strcmp(kind, "TemplateProcessing") != 0) return;
+    json_t *single = json_object_get(post, "single");
+    const size_t n = json_array_size(single);
+    const bool first = pair || (n && json_object_get(json_array_get(single, 0), "SpecialToken")),
+               last = pair || (n && json_object_get(json_array_get(single, n - 1), "SpecialToken"));
+    if (gguf_find_key(s->out, "tokenizer.ggml.add_bos_token") < 0)
+        gguf_set_val_bool(s->out, "tokenizer.ggml.add_bos_token", first);
+    if (gguf_find_key(s->out, "tokenizer.ggml.add_eos_token") < 0)
+        gguf_set_val_bool(s->out, "tokenizer.ggml.add_eos_token", last);
+}
+
+// The chat template has a file of its own in newer checkpoints.
+static enum err write_chat_template(const struct source *s) {
+    char path[8192];
+    const int n = snprintf(path, sizeof(path), "%s/chat_template.jinja", s->c->dir);
+    if (n <= 0 || n >= (int) sizeof(path) || access(path, F_OK) != 0) return ERR_OK;
+    struct file f;
+    TRY(file_open(&f, path));
+    char *text = f.size < 1 << 24 ? calloc(1, f.size + 1) : NULL;
+    const enum err e = text ? file_read(&f, 0, text, f.size) : err_set(ERR_NOMEM, "no memory for %s", path);
+    if (e == ERR_OK) gguf_set_val_str(s->out, "tokenizer.chat_template", text);
+    free(text);
+    file_close(&f);
+    return e;
 }
 
 enum err tokenizer_convert(const struct checkpoint *c, json_t *config, int64_t n_vocab, struct gguf_context *out) {
@@ -240,6 +336,8 @@ enum err tokenizer_convert(const struct checkpoint *c, json_t *config, int64_t n
     if (e == ERR_OK) e = convert_any(&s);
     if (e == ERR_OK) e = vocab_out_write(&s.v, out);
     if (e == ERR_OK) write_special(&s);
+    if (e == ERR_OK) write_template(&s, json_object_get(s.json, "post_processor"));
+    if (e == ERR_OK) e = write_chat_template(&s);
     vocab_out_free(&s.v);
     json_decref(s.json);
     json_decref(s.settings);

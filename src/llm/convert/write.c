@@ -3,6 +3,7 @@
 #include "convert/convert_int.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,65 +38,87 @@ static int64_t source_row(const struct piece *p, int64_t r, int64_t n) {
     return (group * (per + 2) + in) * dim + i;
 }
 
-// Rows [r0, r0 + n) of the n_rows that the file will have, from one tensor of the checkpoint.
-static enum err read_rows(const struct convert *k, const struct piece *p, const struct ckpt_tensor *part, int64_t r0,
-                          int64_t n, int64_t n_rows, float *x) {
+// Rows [r0, r0 + n) of the n_rows that the segment makes.
+static enum err read_rows(const struct convert *k, const struct piece *p, const struct segment *s, int64_t r0, int64_t n,
+                          int64_t n_rows, float *x) {
     const int64_t ne0 = p->t->ne[0];
-    if (p->transpose) {  // row r is column r of [ne0, n_rows]
-        float *line = malloc((size_t) n * sizeof(float));
-        if (!line) return err_set(ERR_NOMEM, "no memory for '%s'", p->name);
-        enum err e = ERR_OK;
-        for (int64_t c = 0; c < ne0 && e == ERR_OK; c++) {
-            e = checkpoint_read(&k->c, part, c * n_rows + r0, n, line);
-            for (int64_t r = 0; r < n && e == ERR_OK; r++) x[r * ne0 + c] = line[r];
-        }
-        free(line);
-        return e;
-    }
+    if (s->view && !p->pairs && !p->groups) return view_read(&k->c, s->t, s->view, r0 * ne0, n * ne0, x);
     for (int64_t r = 0; r < n;) {  // runs of rows that follow each other
         const int64_t from = source_row(p, r0 + r, n_rows);
         int64_t run = 1;
         while (r + run < n && source_row(p, r0 + r + run, n_rows) == from + run) run++;
-        TRY(checkpoint_read(&k->c, part, from * ne0, run * ne0, x + r * ne0));
+        TRY(s->view ? view_read(&k->c, s->t, s->view, from * ne0, run * ne0, x + r * ne0)
+                    : checkpoint_read(&k->c, s->t, from * ne0, run * ne0, x + r * ne0));
         r += run;
     }
     return ERR_OK;
 }
 
-static enum err write_rows(const struct convert *k, const struct piece *p, float *x, int64_t n, char *raw, FILE *f,
-                           const char *tmp) {
+static int64_t segment_count(const struct segment *s) { return s->view ? s->view->total : ckpt_tensor_count(s->t); }
+
+// A tensor of one row: the segments' values follow each other in it. Biases are rows of one value each: their places change as rows do.
+static enum err read_row(const struct convert *k, const struct piece *p, float *x) {
+    if (!p->segments) {
+        memcpy(x, p->values, (size_t) p->t->ne[0] * sizeof(float));
+        return ERR_OK;
+    }
     const int64_t ne0 = p->t->ne[0];
-    for (int64_t i = 0; i < n * ne0 && p->plus_1; i++) x[i] += 1.0f;
-    for (int64_t i = 0; i < n * ne0 && p->minus_exp; i++) x[i] = -expf(x[i]);
+    float *at = x;
+    for (int i = 0; i < p->n_segments; i++) {
+        const struct segment *s = &p->segments[i];
+        const int64_t n = segment_count(s);
+        TRY(s->view ? view_read(&k->c, s->t, s->view, 0, n, at) : checkpoint_read(&k->c, s->t, 0, n, at));
+        for (int64_t j = 0; j < n; j++) at[j] *= s->mul;
+        at += n;
+    }
+    if (!p->pairs && !p->groups) return ERR_OK;
+    float *old = malloc((size_t) ne0 * sizeof(float));
+    if (!old) return err_set(ERR_NOMEM, "no memory for '%s'", p->name);
+    memcpy(old, x, (size_t) ne0 * sizeof(float));
+    for (int64_t j = 0; j < ne0; j++) x[j] = old[source_row(p, j, ne0)];
+    free(old);
+    return ERR_OK;
+}
+
+static enum err write_rows(const struct piece *p, float *x, int64_t n, char *raw, FILE *f, const char *tmp) {
+    const int64_t ne0 = p->t->ne[0];
+    for (int64_t i = 0; i < n * ne0 && p->op != OP_NONE; i++)
+        x[i] = p->op == OP_PLUS_1 ? x[i] + 1.0f : p->op == OP_EXP ? expf(x[i]) : -expf(x[i]);
     const size_t bytes = ggml_quantize_chunk(p->t->type, x, raw, 0, n, ne0, NULL);
     if (bytes != ggml_row_size(p->t->type, ne0) * (size_t) n)
         return err_set(ERR_FAILED, "'%s' cannot be written as %s: %s", p->name, ggml_type_name(p->t->type),
                        ggml_last_error());
-    (void) k;
     return fwrite(raw, 1, bytes, f) == bytes ? ERR_OK : err_set(ERR_IO, "writing %s failed: %s", tmp, strerror(errno));
 }
 
+static enum err write_segment(const struct convert *k, const struct piece *p, const struct segment *s, int64_t most,
+                              float *x, char *raw, FILE *f, const char *tmp) {
+    const int64_t ne0 = p->t->ne[0], n_rows = segment_count(s) / ne0;
+    if (n_rows * ne0 != segment_count(s))
+        return err_set(ERR_FORMAT, "'%s' does not hold whole rows of %" PRId64 " for '%s'", s->t->name, ne0, p->name);
+    for (int64_t r = 0, n; r < n_rows; r += n) {
+        n = n_rows - r < most ? n_rows - r : most;
+        TRY(read_rows(k, p, s, r, n, n_rows, x));
+        for (int64_t i = 0; i < n * ne0 && s->mul != 1.0f; i++) x[i] *= s->mul;
+        TRY(write_rows(p, x, n, raw, f, tmp));
+    }
+    return ERR_OK;
+}
+
 static enum err write_piece(const struct convert *k, const struct piece *p, FILE *f, const char *tmp) {
-    const int64_t ne0 = p->t->ne[0], per_part = p->parts ? ggml_nrows(p->t) / p->n_parts : 1;
-    if (ne0 == 0 || per_part == 0) return ERR_OK;
-    // biases are rows of one value each: their places change as rows do
-    const bool column = p->parts && ggml_nrows(p->t) == 1 && (p->pairs || p->groups);
-    const int64_t most = ne0 >= PIECE_VALUES ? 1 : PIECE_VALUES / ne0;
-    float *x = malloc((size_t) ((most < per_part ? most : per_part) * ne0) * sizeof(float));
-    char *raw = malloc(ggml_row_size(p->t->type, ne0) * (size_t) (most < per_part ? most : per_part));
+    const int64_t ne0 = p->t->ne[0], all = ggml_nrows(p->t);
+    if (ne0 == 0 || all == 0) return ERR_OK;
+    int64_t most = ne0 >= PIECE_VALUES ? 1 : PIECE_VALUES / ne0;
+    if (most > all) most = all;
+    float *x = malloc((size_t) (most * ne0) * sizeof(float));
+    char *raw = malloc(ggml_row_size(p->t->type, ne0) * (size_t) most);
     enum err e = x && raw ? ERR_OK : err_set(ERR_NOMEM, "no memory for rows of '%s'", p->name);
-    for (int i = 0; i < (p->parts ? p->n_parts : 1) && e == ERR_OK; i++)
-        for (int64_t r = 0, n; r < per_part && e == ERR_OK; r += n) {
-            n = per_part - r < most ? per_part - r : most;
-            if (!p->parts)
-                memcpy(x, p->values, (size_t) ne0 * sizeof(float));
-            else if (column)
-                for (int64_t j = 0; j < ne0 && e == ERR_OK; j++)
-                    e = checkpoint_read(&k->c, p->parts[i], source_row(p, j, ne0), 1, x + j);
-            else
-                e = read_rows(k, p, p->parts[i], r, n, per_part, x);
-            if (e == ERR_OK) e = write_rows(k, p, x, n, raw, f, tmp);
-        }
+    if (e == ERR_OK && all == 1) {
+        e = read_row(k, p, x);
+        if (e == ERR_OK) e = write_rows(p, x, 1, raw, f, tmp);
+    } else
+        for (int i = 0; i < p->n_segments && e == ERR_OK; i++)
+            e = write_segment(k, p, &p->segments[i], most, x, raw, f, tmp);
     free(x);
     free(raw);
     return e;

@@ -1,0 +1,206 @@
+// Names of recurrent and hybrid models. Included by config.c alone, beside names_moe.h, whose lists it uses.
+#pragma once
+
+#include "convert/names_moe.h"
+
+static const struct ckpt_name names_mamba2[] = {
+    N(token_embd, "backbone.embeddings|backbone.embedding"),
+    N(output_norm, "backbone.norm_f"),
+    N(attn_norm, "norm"),
+    N(ssm_a, "mixer.A_log"),
+    N(ssm_d, "mixer.D"),
+    N(ssm_dt, "mixer.dt_bias"),
+    END,
+};
+
+static const struct ckpt_name names_nemotron_h[] = {
+    N(token_embd, "backbone.embeddings"),
+    N(output_norm, "backbone.norm_f"),
+    N(attn_norm, "norm"),
+    N(ssm_a, "mixer.A_log"),
+    N(ssm_d, "mixer.D"),
+    N(ssm_dt, "mixer.dt_bias"),
+    N(attn_q, "mixer.q_proj"),
+    N(attn_k, "mixer.k_proj"),
+    N(attn_v, "mixer.v_proj"),
+    N(attn_output, "mixer.o_proj"),
+    N(ffn_up, "mixer.up_proj"),
+    N(ffn_down, "mixer.down_proj"),
+    N(ffn_gate_inp, "mixer.gate"),
+    N(exp_probs_b, "mixer.gate.e_score_correction_bias"),
+    N(ffn_up_exps, "mixer.experts.{}.up_proj"),
+    N(ffn_down_exps, "mixer.experts.{}.down_proj"),
+    N(ffn_up_shexp, "mixer.shared_experts.up_proj"),
+    N(ffn_down_shexp, "mixer.shared_experts.down_proj"),
+    N(ffn_latent_down, "mixer.fc1_latent_proj"),
+    N(ffn_latent_up, "mixer.fc2_latent_proj"),
+    END,
+};
+
+#define NAMES_MAMBA(at)                                                                                                     \
+    N(ssm_conv1d, at ".conv1d"), N(ssm_a, at ".A_log"), N(ssm_d, at ".D"), N(ssm_norm, at ".norm"),                         \
+        N(ssm_out, at ".out_proj")
+
+static const struct ckpt_name names_jamba[] = {
+    N(output_norm, "model.final_layernorm"),
+    N(ffn_norm, "pre_ff_layernorm"),
+    NAMES_MAMBA("mamba"),
+    N(ssm_in, "mamba.in_proj"),
+    N(ssm_x, "mamba.x_proj"),
+    N(ssm_dt, "mamba.dt_proj"),
+    N(ssm_dt_norm, "mamba.dt_layernorm"),
+    N(ssm_b_norm, "mamba.b_layernorm"),
+    N(ssm_c_norm, "mamba.c_layernorm"),
+    N(ffn_gate, "feed_forward.gate_proj"),
+    N(ffn_up, "feed_forward.up_proj"),
+    N(ffn_down, "feed_forward.down_proj"),
+    N(ffn_gate_inp, "feed_forward.router"),
+    N(ffn_gate_exps, "feed_forward.experts.{}.gate_proj"),
+    N(ffn_up_exps, "feed_forward.experts.{}.up_proj"),
+    N(ffn_down_exps, "feed_forward.experts.{}.down_proj"),
+    END,
+};
+
+// The file knows no multipliers: they are part of its weights. Embedding and head have different ones, so both are written.
+static const struct ckpt_name names_falcon_h1[] = {
+    NO(token_embd, "model.embed_tokens", "*embedding_multiplier"),
+    NO(output, "lm_head|model.embed_tokens", "*lm_head_multiplier"),
+    N(output_norm, "model.final_layernorm"),
+    N(ffn_norm, "pre_ff_layernorm"),
+    NO(attn_q, "self_attn.q_proj", "*attention_in_multiplier"),
+    NO(attn_k, "self_attn.k_proj", "*attention_in_multiplier*key_multiplier"),
+    NO(attn_v, "self_attn.v_proj", "*attention_in_multiplier"),
+    NO(attn_output, "self_attn.o_proj", "*attention_out_multiplier"),
+    NVO(ssm_in, "mamba.in_proj", "@0;I,E&@I*E;I,E&@2*I*E;ng*N,E&@(2*I+ng*N)*E;ng*N,E&@(2*I+2*ng*N)*E;nh,E",
+        "*ssm_in_multiplier*ssm_multipliers[0]&*ssm_in_multiplier*ssm_multipliers[1]&*ssm_in_multiplier*ssm_multipliers[2]&"
+        "*ssm_in_multiplier*ssm_multipliers[3]&*ssm_in_multiplier*ssm_multipliers[4]"),
+    N(ssm_conv1d, "mamba.conv1d"),
+    N(ssm_a, "mamba.A_log"),
+    N(ssm_d, "mamba.D"),
+    N(ssm_dt, "mamba.dt_bias"),
+    N(ssm_norm, "mamba.norm"),
+    NO(ssm_out, "mamba.out_proj", "*ssm_out_multiplier"),
+    NO(ffn_gate, "feed_forward.gate_proj", "*mlp_multipliers[0]"),
+    N(ffn_up, "feed_forward.up_proj"),
+    NO(ffn_down, "feed_forward.down_proj", "*mlp_multipliers[1]"),
+    END,
+};
+
+static const struct ckpt_name names_granitehybrid[] = {
+    NAMES_MAMBA("mamba"),
+    N(ssm_in, "mamba.in_proj"),
+    N(ssm_dt, "mamba.dt_bias"),
+    NAMES_GRANITE_MOE,
+    NV(ffn_gate_shexp, "shared_mlp.input_linear", "2*Fs[0:Fs],E"),
+    NV(ffn_up_shexp, "shared_mlp.input_linear", "2*Fs[Fs:2*Fs],E"),
+    N(ffn_down_shexp, "shared_mlp.output_linear"),
+    NV(ffn_gate, "shared_mlp.input_linear", "2*F[0:F],E"),
+    NV(ffn_up, "shared_mlp.input_linear", "2*F[F:2*F],E"),
+    N(ffn_down, "shared_mlp.output_linear"),
+    END,
+};
+
+static const struct ckpt_name names_lfm2[] = {
+    N(output_norm, "model.embedding_norm"),
+    N(attn_norm, "operator_norm"),
+    N(ffn_norm, "ffn_norm"),
+    N(attn_q_norm, "self_attn.q_layernorm"),
+    N(attn_k_norm, "self_attn.k_layernorm"),
+    N(attn_output, "self_attn.out_proj"),
+    N(ffn_gate, "feed_forward.w1"),
+    N(ffn_down, "feed_forward.w2"),
+    N(ffn_up, "feed_forward.w3"),
+    N(ffn_gate_inp, "feed_forward.gate"),
+    N(exp_probs_b, "feed_forward.expert_bias"),
+    NAMES_W123("feed_forward"),
+    END,
+};
+
+// queries, keys, values and gates lie by groups: for each key head its query, itself, then its value heads and their gates
+#define PER_GROUP "2*N+2*N*nh/ng"
+static const struct ckpt_name names_qwen3next[] = {
+    NV(attn_qkv, "linear_attn.in_proj_qkvz",
+       "ng," PER_GROUP "[0:N],E&ng," PER_GROUP "[N:2*N],E&ng," PER_GROUP "[2*N:2*N+N*nh/ng],E"),
+    NV(attn_gate, "linear_attn.in_proj_qkvz", "ng," PER_GROUP "[2*N+N*nh/ng:" PER_GROUP "],E"),
+    N(ssm_ba, "linear_attn.in_proj_ba"),
+    N(ssm_conv1d, "linear_attn.conv1d"),
+    N(ssm_dt, "linear_attn.dt_bias"),
+    N(ssm_a, "linear_attn.A_log"),
+    NO(ssm_norm, "linear_attn.norm", "="),
+    N(ssm_out, "linear_attn.out_proj"),
+    END,
+};
+
+// the file's value heads go round the key heads, the checkpoint's stay with theirs
+#define NAMES_QWEN35                                                                                                        \
+    NV(attn_qkv, "linear_attn.in_proj_qkv", "@0;2*ng*N,E&@2*ng*N*E;ng,nh/ng,N,E > 1023"),                                   \
+        NV(attn_gate, "linear_attn.in_proj_z", "ng,nh/ng,N,E > 1023"),                                                      \
+        NV(ssm_beta, "linear_attn.in_proj_b", "ng,nh/ng,E > 102"),                                                          \
+        NV(ssm_alpha, "linear_attn.in_proj_a", "ng,nh/ng,E > 102"),                                                         \
+        NV(ssm_conv1d, "linear_attn.conv1d", "@0;2*ng*N,k&@2*ng*N*k;ng,nh/ng,N,k > 1023"),                                  \
+        NV(ssm_dt, "linear_attn.dt_bias", "ng,nh/ng > 10"), NV(ssm_a, "linear_attn.A_log", "ng,nh/ng > 10"),                \
+        NO(ssm_norm, "linear_attn.norm", "="), NV(ssm_out, "linear_attn.out_proj", "E,ng,nh/ng,N > 0213")
+
+static const struct ckpt_name names_qwen35[] = {NAMES_QWEN35, END};
+static const struct ckpt_name names_qwen35moe[] = {
+    NAMES_QWEN35,
+    N(ffn_gate_exps, "mlp.experts.{}.gate_proj"),
+    N(ffn_up_exps, "mlp.experts.{}.up_proj"),
+    N(ffn_down_exps, "mlp.experts.{}.down_proj"),
+    NAMES_FUSED("mlp.experts", "Fx"),
+    END,
+};
+
+static const struct ckpt_name names_minimax01[] = {
+    N(attn_qkv, "self_attn.qkv_proj"),
+    N(attn_gate, "self_attn.output_gate"),
+    N(attn_norm_2, "self_attn.norm"),
+    N(attn_output, "self_attn.o_proj|self_attn.out_proj"),
+    N(ffn_gate_inp, "block_sparse_moe.gate"),
+    NAMES_W123("block_sparse_moe"),
+    END,
+};
+
+#define NAMES_KDA(at)                                                                                                       \
+    N(attn_q, at ".q_proj"), N(attn_k, at ".k_proj"), N(attn_v, at ".v_proj"), N(ssm_conv1d_q, at ".q_conv1d"),             \
+        N(ssm_conv1d_k, at ".k_conv1d"), N(ssm_conv1d_v, at ".v_conv1d"), N(ssm_beta, at ".b_proj"),                        \
+        N(ssm_dt, at ".dt_bias"), N(ssm_norm, at ".o_norm")
+
+static const struct ckpt_name names_kimi_linear[] = {
+    NAMES_MLA,
+    NAMES_KDA("self_attn"),
+    N(ssm_a, "self_attn.A_log"),
+    N(ssm_f_a, "self_attn.f_a_proj"),
+    N(ssm_f_b, "self_attn.f_b_proj"),
+    N(ssm_g_a, "self_attn.g_a_proj"),
+    N(ssm_g_b, "self_attn.g_b_proj"),
+    N(ffn_gate, "mlp.gate_proj|block_sparse_moe.gate_proj"),
+    N(ffn_up, "mlp.up_proj|block_sparse_moe.up_proj"),
+    N(ffn_down, "mlp.down_proj|block_sparse_moe.down_proj"),
+    N(ffn_gate_inp, "block_sparse_moe.gate"),
+    N(exp_probs_b, "block_sparse_moe.gate.e_score_correction_bias"),
+    NAMES_W123("block_sparse_moe"),
+    N(ffn_gate_shexp, "block_sparse_moe.shared_experts.gate_proj"),
+    N(ffn_up_shexp, "block_sparse_moe.shared_experts.up_proj"),
+    N(ffn_down_shexp, "block_sparse_moe.shared_experts.down_proj"),
+    END,
+};
+
+static const struct ckpt_name names_bailingmoe3[] = {
+    N(token_embd, "model.word_embeddings"),
+    NV(attn_k_b, "attention.kv_b_proj", "H,kd-R+vd[0:kd-R],r > 021"),
+    NV(attn_v_b, "attention.kv_b_proj", "H,kd-R+vd[kd-R:kd-R+vd],r"),
+    N(attn_q_a, "attention.q_a_proj"),
+    N(attn_q_a_norm, "attention.q_a_layernorm"),
+    N(attn_q_b, "attention.q_b_proj"),
+    N(attn_kv_a_mqa, "attention.kv_a_proj_with_mqa"),
+    N(attn_kv_a_norm, "attention.kv_a_layernorm"),
+    N(attn_gate, "attention.g_proj"),
+    N(attn_output, "attention.dense"),
+    NAMES_KDA("attention"),
+    NO(ssm_a, "attention.A_log", "exp"),
+    N(ssm_f_a, "attention.f_proj"),
+    N(ssm_g_a, "attention.g_proj"),
+    N(exp_probs_b, "mlp.gate.expert_bias"),
+    END,
+};
