@@ -1,21 +1,51 @@
 #!/usr/bin/env bash
-# Runs every libFuzzer target for FUZZ_SECONDS (60) from the corpus in build/fuzz/corpus, which it keeps and grows.
+# Runs libFuzzer targets, each for FUZZ_SECONDS (60) of its own processor time, from its seeds and the corpus in build/fuzz/corpus,
+# which it keeps and grows. On a busy machine the clock says little: so rounds are run until the processor time is reached.
+#   fuzz.sh [TARGET...]     such as gguf; without: all of them, one after the other
 source "$(dirname "$0")/lib.sh"
 need clang libclang-rt-14-dev
 cd "$root" || exit 1
+seconds=${FUZZ_SECONDS:-60}
 [ -f build/fuzz/build.ninja ] || cmake --preset fuzz >/dev/null || die "configuring the fuzz build failed"
-mapfile -t targets < <(ninja -C build/fuzz -t targets all | grep -oE '^bin/libfuzzer-[a-z]+' | sort -u)
-ninja -C build/fuzz "${targets[@]}" >build/fuzz/build.log 2>&1 || { tail -20 build/fuzz/build.log; die "building the fuzz targets failed"; }
+if [ $# -gt 0 ]; then names=("$@"); else mapfile -t names < <(ninja -C build/fuzz -t targets all | sed -n 's,^bin/libfuzzer-\([a-z]*\):.*,\1,p' | sort -u); fi
+[ ${#names[@]} -gt 0 ] || die "no fuzz targets"
+ninja -C build/fuzz "${names[@]/#/bin/libfuzzer-}" "${names[@]/#/bin/fuzz-}" >build/fuzz/build.log 2>&1 || { tail -20 build/fuzz/build.log; die "building the fuzz targets failed"; }
+
+TIMEFORMAT='%U %S'
+used() { awk '{s += $1 + $2} END {printf "%d", s}' "$1"; }
+
+# An input that took too long by the clock is a finding only if it also takes too much processor time.
+slow_only_by_clock() {
+    local unit; unit=$(sed -n 's/^artifact_prefix.*Test unit written to \(.*\)$/\1/p' "$2" | tail -n 1)
+    [ -n "$unit" ] && ( ulimit -t 25; "build/fuzz/bin/libfuzzer-$1" -timeout=100000 "$unit" >/dev/null 2>&1 ) && rm -f "$unit"
+}
+
+# fuzz_one NAME: rounds until the time is used up or something is found.
+fuzz_one() {
+    local name=$1 log=build/fuzz/$1.log times=build/fuzz/$1.time corpus=build/fuzz/corpus/$1 left
+    mkdir -p "$corpus" && "build/fuzz/bin/fuzz-$name" -n 0 -w "$corpus" >/dev/null || return 1
+    : >"$log"; : >"$times"
+    while left=$((seconds - $(used "$times"))); [ $left -gt 0 ]; do
+        { time "build/fuzz/bin/libfuzzer-$name" -max_total_time="$left" -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 \
+            -artifact_prefix="build/fuzz/crash-$name-" "$corpus" >"$log.round" 2>&1; } 2>>"$times"
+        local status=$?
+        cat "$log.round" >>"$log"
+        case $status in
+            0) ;;
+            70) slow_only_by_clock "$name" "$log.round" || return 1 ;;
+            *) return 1 ;;
+        esac
+    done
+}
+
 failed=0
-for t in "${targets[@]}"; do
-    name=${t##*/libfuzzer-}
-    mkdir -p "build/fuzz/corpus/$name"
-    if "build/fuzz/$t" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix=build/fuzz/crash-"$name"- \
-        "build/fuzz/corpus/$name" >"build/fuzz/$name.log" 2>&1; then
-        echo "ok   $name: $(grep -oE 'number_of_executed_units: [0-9]+' "build/fuzz/$name.log")"
+for name in "${names[@]}"; do
+    if fuzz_one "$name"; then
+        echo "ok   $name: $(used "build/fuzz/$name.time") s, $(awk '/number_of_executed_units/ {n += $2} END {print n}' "build/fuzz/$name.log") inputs," \
+            "coverage $(grep -oE 'cov: [0-9]+' "build/fuzz/$name.log" | tail -n 1 | cut -d' ' -f2), corpus $(find "build/fuzz/corpus/$name" -type f | wc -l)"
     else
         echo "FAIL $name"; tail -25 "build/fuzz/$name.log"; failed=$((failed + 1))
     fi
 done
-echo "$((${#targets[@]} - failed)) passed, $failed failed"
+echo "$((${#names[@]} - failed)) passed, $failed failed"
 [ $failed = 0 ]
