@@ -70,7 +70,7 @@ if(LLAMA_SOURCES)
   file(GLOB LLAMA_COLD CONFIGURE_DEPENDS src/llm/arch/*.c src/llm/chat/*.c src/llm/convert/*.c src/llm/model/*.c src/llm/quantize/*.c)
   set_source_files_properties(${LLAMA_COLD} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
   # Of base, only what holds no state (src/base/README.md).
-  add_library(llama_objects OBJECT ${LLAMA_SOURCES} src/base/file.c)
+  add_library(llama_objects OBJECT ${LLAMA_SOURCES} src/base/file.c src/base/env.c)
   target_link_libraries(llama_objects PRIVATE lamina_flags ${LLAMA_DEPS})
   add_library(llama SHARED $<TARGET_OBJECTS:llama_objects>)
   target_link_libraries(llama PUBLIC ggml PRIVATE lamina_flags ${LLAMA_DEPS})

@@ -2,6 +2,7 @@
 // text so far matches; the grammar then begins with what the trigger matched.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "sample/sample.h"
+#include "base/env.h"
 #include "grammar/grammar.h"
 #include "vocab/vocab.h"
 #include <math.h>
@@ -207,7 +208,7 @@ static enum err add_pattern(struct grammar_ctx *s, const char *pattern) {
         return err_set(ERR_FORMAT, "grammar: PCRE2 can't read the trigger '%.80s': error %d at character %zu", pattern, code,
                        (size_t) at);
     }
-    pcre2_jit_compile(re, PCRE2_JIT_COMPLETE);  // without JIT the interpreter does it
+    if (!env_get("GGML_NO_JIT")) pcre2_jit_compile(re, PCRE2_JIT_COMPLETE);  // without JIT the interpreter does it
     s->triggers[s->n_trigger++].code = re;
     return ERR_OK;
 }

@@ -3,6 +3,7 @@
 // growing stacks: a match that would is given up and the character goes through on its own.
 #define PCRE2_CODE_UNIT_WIDTH 32
 #include "vocab/regex.h"
+#include "base/env.h"
 #include "vocab/utf8.h"
 #include <pcre2.h>
 #include <stdint.h>
@@ -48,7 +49,7 @@ enum err regex_new(struct regex **out, const char *text) {
         return e;
     }
     pcre2_set_match_limit(re->limits, MATCH_LIMIT);
-    pcre2_jit_compile(re->code, PCRE2_JIT_COMPLETE);  // without JIT the interpreter does it
+    if (!env_get("GGML_NO_JIT")) pcre2_jit_compile(re->code, PCRE2_JIT_COMPLETE);  // without JIT the interpreter does it
     *out = re;
     return ERR_OK;
 }
