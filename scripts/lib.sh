@@ -24,7 +24,7 @@ need() {
     [ -z "$missing" ] && return 0
     local sudo=""
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || die "missing packages:$missing; as root: apt-get install$missing"
+        command -v sudo >/dev/null || die "packages are missing and there is no sudo here; as root: apt-get install$missing"
         sudo=sudo
     fi
     say "installing:$missing"
