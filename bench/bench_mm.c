@@ -96,8 +96,8 @@ static double run_pass(const struct bench *b, const struct type *type, const uin
                             .type = type->id,
                             .dst_stride = (size_t) b->m};
     p.job.act_stride = (p.path->act_bytes(b->k) + 63) / 64 * 64;
-    uint8_t *act = aligned_alloc(64, p.job.act_stride * (size_t) n);
-    for (int64_t c = 0; c < n; c++) p.path->encode(x + c * b->k, b->k, act + p.job.act_stride * (size_t) c);
+    uint8_t *act = aligned_alloc(64, mm_columns_bytes(p.path, p.job.act_stride, n));
+    for (int64_t c = 0; c < n; c++) mm_encode_column(p.path, x + c * b->k, b->k, act, p.job.act_stride, c);
     p.job.act = act;
     p.job.dst = aligned_alloc(64, (size_t) (n * b->m) * sizeof(float) + 64);
     p.rows = (b->m / ((n <= 8 ? 2 : 8) * b->n_thread) + p.path->row_step - 1) / p.path->row_step * p.path->row_step;
@@ -133,10 +133,10 @@ static void bench_type(const struct bench *b, const struct type *type, uint8_t *
     const double eight = run_pass(b, type, weights, n_mat > 4 ? 4 : n_mat, mat_bytes, 8, x, &(double){0});
     const double ops = 2.0 * (double) (b->m * b->k) * (double) b->n, bytes = (double) mat_bytes * (double) n_mat;
     const enum mm_form form = kern_mm()->path(type->id, b->n, false)->form;
-    const double peak = form == MM_I8 ? b->peaks.i8 : form == MM_BF16_LANES ? b->peaks.bf16 : b->peaks.f32;
+    const double peak = form >= MM_I8 ? b->peaks.i8 : form == MM_BF16_LANES ? b->peaks.bf16 : b->peaks.f32;
     printf("%-8s %8.0f %5.1f%% (best %5.1f%%) of %-5s %7.2f %5.1f%% (best %5.1f%%)   %7.2f\n", type->name, ops / many / 1e9,
            100 * ops / many / peak, 100 * ops / best / peak,
-           form == MM_I8           ? "int8"
+           form >= MM_I8           ? "int8"
            : form == MM_BF16_LANES ? "bf16"
                                    : "f32",
            bytes / one / 1e9, 100 * bytes / one / b->peaks.read, 100 * bytes / best_one / b->peaks.read,

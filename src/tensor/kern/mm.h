@@ -26,10 +26,11 @@ enum mm_form {
     MM_BF16,        // pairs of BF16
     MM_BF16_LANES,  // the same in lane order
     MM_I8,          // 8-bit integers, scales and sums per group
+    MM_I8_BLOCKS,   // the same, 16 columns side by side
 };
 
-// A range of rows times some columns. dst[c * dst_stride + r] for column c and row r; the index lists, if given, say which
-// encoded column is column c and where its result goes.
+// A range of rows times some columns. dst[c * dst_stride + r] for column c and row r. Column c is the encoded column col0 + c; the
+// index lists, if given, say which encoded column it is instead and where its result goes.
 struct mm_job {
     const uint8_t *a;  // row 0
     size_t a_stride;   // bytes between rows
@@ -39,6 +40,7 @@ struct mm_job {
     const uint8_t *act;
     size_t act_stride;  // bytes between encoded columns
     const int32_t *act_idx;
+    int64_t col0;
     float *dst;
     size_t dst_stride;  // floats between columns of the result
     const int32_t *dst_idx;
@@ -56,7 +58,24 @@ struct mm_path {
     void (*encode)(const float *x, int64_t k, void *act);
     size_t (*scratch)(const struct mm_job *j);
     void (*run)(const struct mm_job *j);
+    // Where columns lie side by side in blocks: how many make one, and how one is written to its lane. 0, NULL where they do not.
+    int block;
+    void (*encode_lane)(const float *x, int64_t k, void *block, int lane);
 };
+
+// Writes x [k] as encoded column c of those at act, `stride` (path->act_bytes(k), rounded up to 64) bytes each.
+static inline void mm_encode_column(const struct mm_path *p, const float *x, int64_t k, uint8_t *act, size_t stride,
+                                    int64_t c) {
+    if (p->block)
+        p->encode_lane(x, k, act + (size_t) (c - c % p->block) * stride, (int) (c % p->block));
+    else
+        p->encode(x, k, act + (size_t) c * stride);
+}
+
+// Bytes of n encoded columns.
+static inline size_t mm_columns_bytes(const struct mm_path *p, size_t stride, int64_t n) {
+    return stride * (size_t) (p->block ? (n + p->block - 1) / p->block * p->block : n);
+}
 
 struct kern_mm {
     // y[c * y_stride + i] += sum over j < k of a[j * a_stride + i] * b[c * b_stride + j], in order of j, one fma each.

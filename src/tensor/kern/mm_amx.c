@@ -16,7 +16,7 @@
 #define AMX __attribute__((target("amx-tile,amx-int8,amx-bf16")))
 #define AMX_INLINE static inline __attribute__((always_inline, target("amx-tile,amx-int8,amx-bf16")))
 
-enum { L = MM_L, COLS = 16, LEAST = 3, GATHER = 96, SUM_ROWS = 128, SUM_COLS = 512 };
+enum { L = MM_L, COLS = 16, LEAST = 3, PANELS = 8, PANEL_BYTES = 1 << 20 };
 
 #define TILE_LOAD(t, p, stride)                                                                                             \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(p), "r"((size_t) (stride)) : "memory")
@@ -31,74 +31,74 @@ struct tile_config {
     uint8_t rows[16];
 };
 
-// Tile 0: columns of activations, one per row of the tile, depth bytes each; 1: rows of weights, transposed by fours; 4: sums, a
-// column per row, a weight row per lane.
+// A group of 16 columns, side by side: a block of columns is those of all groups.
+struct column_group {
+    int8_t q[COLS][32];
+    float d[COLS], sum[2][COLS];
+};
+
+// Tile 0: columns of activations, one per row of the tile, depth bytes each; 1: rows of weights, transposed by fours; 4 and 5: sums,
+// a column per row, a weight row per lane.
 AMX_INLINE void configure(int C, int depth) {
     struct tile_config t = {.palette = 1};
-    t.rows[0] = t.rows[4] = (uint8_t) C;
+    t.rows[0] = t.rows[4] = t.rows[5] = (uint8_t) C;
     t.col_bytes[0] = (uint16_t) depth;
     t.rows[1] = (uint8_t) (depth / 4);
-    t.col_bytes[1] = t.col_bytes[4] = 64;
+    t.col_bytes[1] = t.col_bytes[4] = t.col_bytes[5] = 64;
     __asm__ volatile("ldtilecfg %0" : : "m"(t));
 }
 
 // Integer sums of part `part` of a group: L rows, as many columns as are configured.
-AMX_INLINE void sum_group(int sub, const struct panel_group *g, const uint8_t *x, size_t stride, int part,
-                          int32_t (*out)[L]) {
-    TILE_LOAD(0, x + part * sub, stride);
-    TILE_LOAD(1, g->w[part * sub / 4], 64);
-    TILE_ZERO(4);
-    TILE_I8(4, 0, 1);
-    TILE_STORE(4, out, 64);
+#define SUM_GROUP(t, sub, g, x, lane, part)                                                                                 \
+    do {                                                                                                                    \
+        TILE_LOAD(0, (x)->q[lane] + (part) * (sub), 32);                                                                    \
+        TILE_LOAD(1, (g)->w[(part) * (sub) / 4], 64);                                                                       \
+        TILE_ZERO(t);                                                                                                       \
+        TILE_I8(t, 0, 1);                                                                                                   \
+    } while (0)
+
+// x as floats, -2^22 <= x < 2^22. Near tile instructions conversions and multiplications run at half speed, additions do not.
+INLINE vf small_to_float(vi x) { return vf_sub(vf_from_bits(vi_add(x, vi_set1(0x4b400000))), vf_set1(0x1.8p23f)); }
+
+// acc[c] += the sums of one part of a group, scaled.
+INLINE void scale_group(bool min, int C, const struct panel_group *g, const struct column_group *x, int lane, int part,
+                        int32_t (*sums)[L], vf *acc) {
+    const vf s = vf_load(g->s[part]), m = vf_load(g->m[part]);
+    UNROLL for (int c = 0; c < C; c++) {
+        acc[c] = vf_fma(vf_mul(s, vf_set1(x->d[lane + c])), small_to_float(vi_load(sums[c])), acc[c]);
+        if (min) acc[c] = vf_fma(m, vf_set1(x->sum[part][lane + c]), acc[c]);
+    }
 }
 
-// total[c * L ...] += n groups of L rows times C columns, `stride` bytes apart. The sums of a group are formed while those of the
-// one before are scaled.
-AMX_INLINE void amx_tile(int sub, bool min, int C, const struct panel_group *g, int n, const uint8_t *x, size_t stride,
-                         float *total) {
-    enum { AHEAD = 2, RING = 4 };
+// total[c * L ...] += n groups of L rows times C columns, those from `lane` of a block. Sums of one part are formed while those before them are stored and those
+// before these are scaled.
+AMX_INLINE void amx_tile(int sub, bool min, int C, const struct panel_group *g, int n, const struct column_group *x,
+                         int lane, float *total) {
+    enum { RING = 4 };
     _Alignas(64) int32_t buffer[RING][COLS][L];
     const int parts = 32 / sub, steps = n * parts;
     vf acc[COLS];
     UNROLL for (int c = 0; c < C; c++) acc[c] = vf_load(total + c * L);
-    const uint8_t *p[4] = {x, x + 4 * stride, x + 8 * stride, x + 12 * stride};
-    const size_t s3 = 3 * stride;
-    for (int i = 0; i < AHEAD && i < steps; i++) {
-        sum_group(sub, g + i / parts, x + (size_t) (i / parts) * sizeof(struct mm_record), stride, i % parts, buffer[i]);
-    }
-    for (int i = 0; i < steps; i++) {
-        const int part = sub == 32 ? 0 : i % 2, next = sub == 32 ? AHEAD : AHEAD / 2;
-        if (i + AHEAD < steps) {
-            sum_group(sub, g + next, p[0] + next * sizeof(struct mm_record), stride, part, buffer[(i + AHEAD) % RING]);
-        }
-        const vf s = vf_load(g->s[part]);
-        int32_t(*sums)[L] = buffer[i % RING];
-        UNROLL for (int c = 0; c < C; c++) {
-            const int q = c % 4;
-            const struct mm_record *y = (const struct mm_record *) (p[c / 4] + (q == 0   ? 0
-                                                                                : q == 1 ? stride
-                                                                                : q == 2 ? 2 * stride
-                                                                                         : s3));
-            if (sub == 32) __builtin_prefetch((const char *) y + COLS * stride);  // the columns that come next
-            acc[c] = vf_fma(vf_mul(s, vf_set1(y->d)), vf_from_vi(vi_load(sums[c])), acc[c]);
-            if (min) acc[c] = vf_fma(vf_load(g->m[part]), vf_set1(y->sum[part]), acc[c]);
-        }
-        if (part == parts - 1) {
-            g++;
-            UNROLL for (int q = 0; q < 4; q++) {
-                p[q] += sizeof(struct mm_record);
-                OPAQUE(p[q]);
-            }
-        }
+    SUM_GROUP(4, sub, g, x, lane, 0);
+    for (int i = 0; i <= steps; i += 2) {  // step i is part i % parts of group i / parts; g and x are those of i
+        const int back = parts == 2, on = parts == 2 ? 0 : 1, on2 = parts == 2 ? 1 : 2;
+        if (i + 1 < steps) SUM_GROUP(5, sub, g + on, x + on, lane, parts - 1);
+        if (i < steps) TILE_STORE(4, buffer[i % RING], 64);
+        if (i > 0) scale_group(min, C, g - 1, x - 1, lane, back, buffer[(i - 1) % RING], acc);
+        if (i + 2 < steps) SUM_GROUP(4, sub, g + on2, x + on2, lane, 0);
+        if (i + 1 < steps) TILE_STORE(5, buffer[(i + 1) % RING], 64);
+        if (i < steps) scale_group(min, C, g, x, lane, 0, buffer[i % RING], acc);
+        g += on2;
+        x += on2;
     }
     UNROLL for (int c = 0; c < C; c++) vf_store(total + c * L, acc[c]);
 }
 
-typedef void tile_fn(const struct panel_group *g, int n, const uint8_t *x, size_t stride, float *total);
+typedef void tile_fn(const struct panel_group *g, int n, const struct column_group *x, int lane, float *total);
 
 #define TILE(name, sub, min, C)                                                                                             \
-    AMX static void name##_##C(const struct panel_group *g, int n, const uint8_t *x, size_t stride, float *total) {         \
-        amx_tile(sub, min, C, g, n, x, stride, total);                                                                      \
+    AMX static void name##_##C(const struct panel_group *g, int n, const struct column_group *x, int lane, float *total) {  \
+        amx_tile(sub, min, C, g, n, x, lane, total);                                                                        \
     }
 // clang-format off
 #define TILES(name, sub, min) \
@@ -116,115 +116,197 @@ TILES(tiles_32_1, 32, true)
 TILES(tiles_16_0, 16, false)
 TILES(tiles_16_1, 16, true)
 
+// Scratch of a thread: a block of columns, where those of a job do not lie so, then as many panels of all groups as stay in the second-level cache.
 struct scratch {
-    struct panel_group panel[GROUPS];
-    uint8_t rows[L][GROUPS * 64];                                     // copies, when a matrix has fewer than L rows
-    uint8_t columns[GATHER][GROUPS * sizeof(struct mm_record) + 64];  // copies, when columns are given by a list
-    float sums[SUM_ROWS / L][SUM_COLS][L];  // results between ranges of k: those of dst lie too far apart
+    uint8_t rows[L][GROUPS * 64];  // copies, when a matrix has fewer than L rows
+    float total[PANELS][COLS][L];
+    struct column_group columns[];
 };
 
-static size_t amx_scratch(const struct mm_job *j) {
-    return j->k / 32 > GROUPS && j->n_col > 16 ? sizeof(struct scratch) : offsetof(struct scratch, sums);
+static int n_panels(int64_t n_group) {
+    const int64_t n = PANEL_BYTES / ((n_group + 1) * (int64_t) sizeof(struct panel_group));
+    return n < 1 ? 1 : n < PANELS ? (int) n : PANELS;
 }
 
+static size_t amx_scratch(const struct mm_job *j) {
+    const int64_t n_group = j->k / 32;
+    return sizeof(struct scratch) + (size_t) n_group * sizeof(struct column_group) +
+           (size_t) (n_group * n_panels(n_group)) * sizeof(struct panel_group);
+}
+
+// L rows: lo, lo + step, ...; the lanes from .. to - 1 are wanted.
 struct span {
-    int64_t lo;    // first row of the vector
-    int from, to;  // its lanes that are wanted
+    int64_t lo, step;
+    int from, to;
 };
 
-// A range of n groups of one panel of rows times columns c0 .. c0 + n_col - 1, which lie at x.
-AMX static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int depth, struct span s,
-                            const struct panel_group *panel, int64_t group, int n, int64_t c0, int64_t n_col,
-                            const uint8_t *x, size_t stride, float (*sums)[L]) {
-    const bool last = (group + n) * 32 == j->k;
-    const int64_t n_tile = (n_col + COLS - 1) / COLS;
-    float total[COLS * L];
-    int configured = 0;
-    for (int64_t t = 0; t < n_tile; t++) {
-        const int64_t at = n_col * t / n_tile;
-        const int C = (int) (n_col * (t + 1) / n_tile - at);
-        if (C != configured) configure(C, depth);
-        configured = C;
-        for (int c = 0; c < C; c++) {
-            const float *y = mm_job_result(j, c0 + at + c) + s.lo;
-            vf_store(total + c * L, !group ? vf_zero() : sums ? vf_load(sums[c0 + at + c]) : vf_load_span(y, s.from, s.to));
-            if (!sums || last) __builtin_prefetch(y, 1);
+// L rows from `first`, of which those before row1 are wanted; moved up if there are fewer.
+static struct span span_at(const struct mm_job *j, int64_t first) {
+    struct span s = {.lo = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0), .step = 1};
+    s.from = (int) (first - s.lo);
+    s.to = (int) (j->row1 - s.lo < L ? j->row1 - s.lo : L);
+    return s;
+}
+
+INLINE void span_store(float *y, const struct span *s, const float *x) {
+    if (s->step == 1) {
+        vf_store_span(y + s->lo, vf_load(x), s->from, s->to);
+        return;
+    }
+    for (int i = 0; i < L; i++) y[s->lo + i * s->step] = x[i];
+}
+
+static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_fn *unpack, struct scratch *s,
+                        const struct span *rows, int64_t group, int n, struct panel_group *out) {
+    const size_t at = (size_t) (group * 32 / type->block) * type->size, bytes = (size_t) (n * 32 / type->block) * type->size;
+    if (rows->lo + (L - 1) * rows->step < j->n_row) {
+        unpack(j->a + (size_t) rows->lo * j->a_stride + at, j->a_stride * (size_t) rows->step, n, out, 1);
+        return;
+    }
+    for (int r = 0; r < L; r++) {
+        const int64_t row = rows->lo + r < j->n_row ? rows->lo + r : j->n_row - 1;
+        memcpy(s->rows[r], j->a + (size_t) row * j->a_stride + at, bytes);
+    }
+    unpack(s->rows[0], sizeof s->rows[0], n, out, 1);
+}
+
+INLINE const struct column_group *block_of(const struct mm_job *j, int64_t column) {
+    return (const void *) (j->act + (size_t) (column / COLS * COLS) * j->act_stride);
+}
+
+// Columns c0 .. c0 + C - 1 of a job as lanes of one block: as they lie, or copied to scratch.
+static const struct column_group *find_block(const struct mm_job *j, int64_t c0, int C, int *lane) {
+    const int64_t first = j->col0 + c0, n_group = j->k / 32;
+    *lane = (int) (first % COLS);
+    if (!j->act_idx && *lane + C <= COLS) return block_of(j, first);
+    struct column_group *out = ((struct scratch *) j->scratch)->columns;
+    for (int c = 0; c < C; c++) {
+        const int64_t column = j->act_idx ? j->act_idx[c0 + c] : first + c;
+        const struct column_group *x = block_of(j, column);
+        const int l = (int) (column % COLS);
+        for (int64_t i = 0; i < n_group; i++) {
+            _mm256_storeu_si256((__m256i *) out[i].q[c], _mm256_loadu_si256((const __m256i *) x[i].q[l]));
+            out[i].d[c] = x[i].d[l];
+            out[i].sum[0][c] = x[i].sum[0][l];
+            out[i].sum[1][c] = x[i].sum[1][l];
         }
-        tiles[C](panel, n, x + (size_t) at * stride, stride, total);
-        for (int c = 0; c < C; c++) {
-            if (sums && !last)
-                vf_store(sums[c0 + at + c], vf_load(total + c * L));
-            else
-                vf_store_span(mm_job_result(j, c0 + at + c) + s.lo, vf_load(total + c * L), s.from, s.to);
+    }
+    *lane = 0;
+    return out;
+}
+
+// Up to 16 columns: what takes time is reading the weights. The range of rows is cut into L runs and lane l walks through run l: L
+// long streams, which the processor reads ahead. Rows that are left over come last, side by side.
+AMX static void amx_few(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *tiles, int sub) {
+    const struct type *type = type_get(j->type);
+    struct scratch *s = j->scratch;
+    const int64_t n_group = j->k / 32, run = (j->row1 - j->row0) / L;
+    struct panel_group *panel = (struct panel_group *) (void *) (s->columns + n_group);
+    const int C = (int) j->n_col, step = group_step(n_group);
+    int lane;
+    const struct column_group *x = find_block(j, 0, C, &lane);
+    configure(C, sub);
+    for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1); row++) {
+        const struct span rows = row < run ? (struct span){j->row0 + row, run, 0, L} : span_at(j, j->row0 + run * L);
+        memset(s->total[0], 0, sizeof s->total[0]);
+        for (int64_t group = 0; group < n_group; group += step) {
+            const int n = n_group - group < step ? (int) (n_group - group) : step;
+            unpack_rows(j, type, unpack, s, &rows, group, n, panel);
+            tiles[C](panel, n, x + group, lane, s->total[0][0]);
         }
+        for (int c = 0; c < C; c++) span_store(mm_job_result(j, c), &rows, s->total[0][c]);
     }
     __asm__ volatile("tilerelease" : :);
 }
 
-static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_fn *unpack, struct scratch *s, int64_t lo,
-                        int64_t group, int n, struct panel_group *out, int step) {
-    const size_t at = (size_t) (group * 32 / type->block) * type->size, bytes = (size_t) (n * 32 / type->block) * type->size;
-    if (lo + L <= j->n_row) {
-        unpack(j->a + (size_t) lo * j->a_stride + at, j->a_stride, n, out, step);
-        return;
-    }
-    for (int r = 0; r < L; r++) {
-        const int64_t row = lo + r < j->n_row ? lo + r : j->n_row - 1;
-        memcpy(s->rows[r], j->a + (size_t) row * j->a_stride + at, bytes);
-    }
-    unpack(s->rows[0], sizeof s->rows[0], n, out, step);
+// Columns of the tile from c0: up to the end of a block.
+INLINE int n_tile_columns(const struct mm_job *j, int64_t c0) {
+    const int64_t left = j->n_col - c0, room = j->act_idx ? COLS : COLS - (j->col0 + c0) % COLS;
+    return (int) (left < room ? left : room);
 }
 
-static void amx_piece(const struct mm_job *j, const struct type *type, unpack_fn *unpack, tile_fn *const *tiles, int sub,
-                      int64_t group, int n, int64_t c0, int64_t n_col, const uint8_t *x, size_t stride) {
-    struct scratch *s = j->scratch;
-    const bool room = j->row1 - j->row0 <= SUM_ROWS && j->n_col <= SUM_COLS && j->scratch_bytes >= sizeof *s;
-    for (int64_t row = j->row0; row < j->row1; row += L) {
-        struct span rows = {.lo = row + L <= j->row1 ? row : (j->row1 > L ? j->row1 - L : 0)};
-        rows.from = (int) (row - rows.lo);
-        rows.to = (int) (j->row1 - rows.lo < L ? j->row1 - rows.lo : L);
-        unpack_rows(j, type, unpack, s, rows.lo, group, n, s->panel, 1);
-        panel_times(j, tiles, sub, rows, s->panel, group, n, c0, n_col, x, stride,
-                    room ? s->sums[(row - j->row0) / L] : NULL);
-    }
-}
-
-static void amx_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *tiles, int sub) {
+// Many columns: a few panels of rows are unpacked whole. They stay in the second-level cache while all columns pass by, 16 at a
+// time; a range of k of these is in the first while the panels pass by.
+AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *tiles, int sub) {
     const struct type *type = type_get(j->type);
     struct scratch *s = j->scratch;
     const int64_t n_group = j->k / 32;
-    const int step = group_step(n_group);
-    for (int64_t group = 0; group < n_group; group += step) {
-        const int n = n_group - group < step ? (int) (n_group - group) : step;
-        const size_t at = (size_t) group * sizeof(struct mm_record);
-        if (!j->act_idx) {
-            amx_piece(j, type, unpack, tiles, sub, group, n, 0, j->n_col, j->act + at, j->act_stride);
-            continue;
-        }
-        for (int64_t c0 = 0; c0 < j->n_col; c0 += GATHER) {
-            const int64_t n_col = j->n_col - c0 < GATHER ? j->n_col - c0 : GATHER;
-            for (int64_t c = 0; c < n_col; c++) {
-                memcpy(s->columns[c], mm_job_column(j, c0 + c) + at, (size_t) n * sizeof(struct mm_record));
+    struct panel_group *panels = (struct panel_group *) (void *) (s->columns + n_group);
+    const int step = group_step(n_group), most = n_panels(n_group);
+    for (int64_t row = j->row0; row < j->row1; row += most * L) {
+        struct span rows[PANELS];
+        int n_panel = 0, configured = 0;
+        for (; n_panel < most && row + n_panel * L < j->row1; n_panel++) {
+            rows[n_panel] = span_at(j, row + n_panel * L);
+            for (int64_t group = 0; group < n_group; group += step) {
+                const int n = n_group - group < step ? (int) (n_group - group) : step;
+                unpack_rows(j, type, unpack, s, rows + n_panel, group, n, panels + n_panel * n_group + group);
             }
-            amx_piece(j, type, unpack, tiles, sub, group, n, c0, n_col, s->columns[0], sizeof s->columns[0]);
         }
+        int C;
+        for (int64_t c0 = 0; c0 < j->n_col; c0 += C) {
+            int lane;
+            C = n_tile_columns(j, c0);
+            const struct column_group *x = find_block(j, c0, C, &lane);
+            if (C != configured) configure(C, sub);
+            configured = C;
+            memset(s->total, 0, sizeof *s->total * (size_t) n_panel);
+            for (int64_t group = 0; group < n_group; group += step) {
+                const int n = n_group - group < step ? (int) (n_group - group) : step;
+                for (int p = 0; p < n_panel; p++) {
+                    if (group + n == n_group) {  // results, which come next
+                        for (int c = 0; c < C; c++) __builtin_prefetch(mm_job_result(j, c0 + c) + rows[p].lo, 1);
+                    }
+                    tiles[C](panels + p * n_group + group, n, x + group, lane, s->total[p][0]);
+                }
+            }
+            for (int c = 0; c < C; c++) {
+                float *y = mm_job_result(j, c0 + c);
+                for (int p = 0; p < n_panel; p++) span_store(y, rows + p, s->total[p][c]);
+            }
+        }
+        __asm__ volatile("tilerelease" : :);
     }
 }
 
+INLINE void encode_lane(const float *x, int64_t k, struct column_group *block, int lane, int sub, bool min) {
+    struct mm_record r;
+    for (int64_t i = 0; i < k / 32; i++, block++) {
+        mm_record_encode(x + 32 * i, 32, &r, sub, min, 0);
+        memcpy(block->q[lane], r.q, 32);
+        block->d[lane] = r.d;
+        for (int h = 0; h < 2; h++) block->sum[h][lane] = min ? r.sum[h] : 0;
+    }
+}
+static void encode_32(const float *x, int64_t k, void *block, int lane) { encode_lane(x, k, block, lane, 32, true); }
+static void encode_16(const float *x, int64_t k, void *block, int lane) { encode_lane(x, k, block, lane, 16, true); }
+static void encode_plain(const float *x, int64_t k, void *block, int lane) { encode_lane(x, k, block, lane, 32, false); }
+static size_t block_bytes(int64_t k) { return (size_t) (k / 32) * (sizeof(struct column_group) / COLS); }
+
 #define QUANT(ID, name, sub, min, offset, max)                                                                              \
-    static void encode_##name(const float *x, int64_t k, void *act) { mm_record_encode(x, k, act, sub, min, offset); }      \
-    static void run_##name(const struct mm_job *j) { amx_run(j, panel_##name, tiles_##sub##_##min, sub); }                  \
-    static const struct mm_path path_##name = {                                                                             \
-        MM_I8, L, MM_VARIANT(sub, min, offset), mm_record_bytes, encode_##name, amx_scratch, run_##name};
+    static void run_##name(const struct mm_job *j) {                                                                        \
+        (j->n_col <= COLS ? amx_few : amx_many)(j, panel_##name, tiles_##sub##_##min, sub);                                 \
+    }                                                                                                                       \
+    static const struct mm_path path_##name = {.form = MM_I8_BLOCKS,                                                        \
+                                               .row_step = L,                                                               \
+                                               .variant = min ? sub : 0,                                                    \
+                                               .act_bytes = block_bytes,                                                    \
+                                               .scratch = amx_scratch,                                                      \
+                                               .run = run_##name,                                                           \
+                                               .block = COLS,                                                               \
+                                               .encode_lane = !min        ? encode_plain                                    \
+                                                              : sub == 32 ? encode_32                                       \
+                                                                          : encode_16};
 #include "kern/mm_quant.def"
 #undef QUANT
 
 const struct mm_path *mm_amx_path(enum ggml_type type, int64_t n_col, bool exact) {
     if (exact || n_col < LEAST) return NULL;
+    const bool many = n_col > COLS;
     switch (type) {
-#define QUANT(ID, name, sub, ...)                                                                                           \
+#define QUANT(ID, name, sub, min, ...)                                                                                      \
     case GGML_TYPE_##ID:                                                                                                    \
-        return sub == 32 ? &path_##name : NULL;  // halves are faster in vectors
+        return sub == 32 || (many && !min) ? &path_##name : NULL;  // else halves are faster in vectors
 #include "kern/mm_quant.def"
 #undef QUANT
         default: return NULL;

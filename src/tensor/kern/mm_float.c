@@ -437,9 +437,10 @@ static void bf16_lanes_encode(const float *x, int64_t k, void *act) {
 #define PATHS(name, kind, act, table)                                                                                       \
     static void name##_dot(const struct mm_job *j) { dot_run(kind, j); }                                                    \
     static void name##_lanes(const struct mm_job *j) { lanes_run(kind, j, table); }                                         \
-    static const struct mm_path path_##name##_dot = {MM_F32, 8, 0, f32_bytes, f32_encode, dot_scratch, name##_dot};         \
-    static const struct mm_path path_##name##_lanes = {MM_F32_LANES, PANEL * L,     0,           lanes_bytes,               \
-                                                       lanes_encode, lanes_scratch, name##_lanes};
+    static const struct mm_path path_##name##_dot = {                                                                       \
+        MM_F32, 8, 0, f32_bytes, f32_encode, dot_scratch, name##_dot, 0, NULL};                                             \
+    static const struct mm_path path_##name##_lanes = {MM_F32_LANES,  PANEL * L,    0, lanes_bytes, lanes_encode,           \
+                                                       lanes_scratch, name##_lanes, 0, NULL};
 
 PATHS(f32, KIND_F32, f32, tiles_fma)
 PATHS(f16, KIND_F16, f32, tiles_fma)
@@ -448,9 +449,9 @@ PATHS(decode, KIND_DECODE, f32, tiles_fma)
 #ifdef __AVX512BF16__
 static void pair_dot(const struct mm_job *j) { dot_run(KIND_BF16_PAIR, j); }
 static void pair_lanes(const struct mm_job *j) { lanes_run(KIND_BF16_PAIR, j, tiles_dp); }
-static const struct mm_path path_pair_dot = {MM_BF16, 8, 0, pairs_bytes, bf16_encode, dot_scratch, pair_dot};
-static const struct mm_path path_pair_lanes = {MM_BF16_LANES,     PANEL *L,      0,         bf16_lanes_bytes,
-                                               bf16_lanes_encode, lanes_scratch, pair_lanes};
+static const struct mm_path path_pair_dot = {MM_BF16, 8, 0, pairs_bytes, bf16_encode, dot_scratch, pair_dot, 0, NULL};
+static const struct mm_path path_pair_lanes = {
+    MM_BF16_LANES, PANEL *L, 0, bf16_lanes_bytes, bf16_lanes_encode, lanes_scratch, pair_lanes, 0, NULL};
 #endif
 
 enum { FEW = 4 };  // columns up to which the dot path wins

@@ -4,7 +4,7 @@
 #include "kern/mm.h"
 
 static inline const uint8_t *mm_job_column(const struct mm_job *j, int64_t c) {
-    return j->act + (size_t) (j->act_idx ? j->act_idx[c] : c) * j->act_stride;
+    return j->act + (size_t) (j->act_idx ? j->act_idx[c] : j->col0 + c) * j->act_stride;
 }
 
 static inline float *mm_job_result(const struct mm_job *j, int64_t c) {

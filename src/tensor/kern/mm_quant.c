@@ -412,9 +412,15 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
         else                                                                                                                \
             quant_run(j, panel_##name, tiles_##sub##_##min##_##max);                                                        \
     }                                                                                                                       \
-    static const struct mm_path path_##name = {                                                                             \
-        MM_I8,         PANEL * L, MM_VARIANT(sub, min, SIGNED(max) ? 0 : offset), mm_record_bytes, encode_##name,           \
-        quant_scratch, run_##name};
+    static const struct mm_path path_##name = {MM_I8,                                                                       \
+                                               PANEL * L,                                                                   \
+                                               MM_VARIANT(sub, min, SIGNED(max) ? 0 : offset),                              \
+                                               mm_record_bytes,                                                             \
+                                               encode_##name,                                                               \
+                                               quant_scratch,                                                               \
+                                               run_##name,                                                                  \
+                                               0,                                                                           \
+                                               NULL};
 #include "kern/mm_quant.def"
 #undef QUANT
 

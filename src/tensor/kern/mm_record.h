@@ -19,7 +19,9 @@ struct mm_record {
 _Static_assert(sizeof(struct mm_record) == 48, "records are 48 bytes");
 
 // Columns start at odd multiples of 64 bytes, so that equal places of neighbours do not meet in one set of the cache.
-static size_t mm_record_bytes(int64_t k) { return ((size_t) (k / 32) * sizeof(struct mm_record) / 64 + 1) / 2 * 128 + 64; }
+static inline size_t mm_record_bytes(int64_t k) {
+    return ((size_t) (k / 32) * sizeof(struct mm_record) / 64 + 1) / 2 * 128 + 64;
+}
 
 // Integers of 32 values, their largest magnitude's scale, and the two sums of 16.
 #if !defined(ISA_IS_scalar) && defined(__AVX512F__)

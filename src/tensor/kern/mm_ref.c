@@ -27,7 +27,7 @@ static void run(const struct mm_job *j) {
     }
 }
 
-static const struct mm_path path_ref = {MM_F32, 1, 0, act_bytes, encode, scratch, run};
+static const struct mm_path path_ref = {MM_F32, 1, 0, act_bytes, encode, scratch, run, 0, NULL};
 
 const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col, bool exact) {
     (void) type, (void) n_col, (void) exact;
@@ -68,7 +68,7 @@ static void run_quant(const struct mm_job *j, void (*groups)(const void *, struc
     static void encode_##name(const float *x, int64_t k, void *act) { mm_record_encode(x, k, act, sub, min, 0); }           \
     static void run_##name(const struct mm_job *j) { run_quant(j, groups_##name, sub, min); }                               \
     static const struct mm_path path_##name = {                                                                             \
-        MM_I8, 1, MM_VARIANT(sub, min, 0), mm_record_bytes, encode_##name, quant_scratch, run_##name};
+        MM_I8, 1, MM_VARIANT(sub, min, 0), mm_record_bytes, encode_##name, quant_scratch, run_##name, 0, NULL};
 #include "kern/mm_quant.def"
 #undef QUANT
 

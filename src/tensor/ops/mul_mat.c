@@ -55,10 +55,12 @@ static void run(struct task *k, struct ggml_tensor *t) {
         j.a = (const uint8_t *) a->data + (size_t) (i2 / r2) * a->nb[2] + (size_t) (i3 / r3) * a->nb[3];
         if (p.in_place) {
             j.act_stride = b->nb[1];
-            j.act = (const uint8_t *) b->data + (size_t) i2 * b->nb[2] + (size_t) i3 * b->nb[3] + (size_t) c0 * b->nb[1];
+            j.act = (const uint8_t *) b->data + (size_t) i2 * b->nb[2] + (size_t) i3 * b->nb[3];
+            j.col0 = c0;
         } else {
             j.act_stride = p.act_stride;
-            j.act = mm_columns(&p, k) + (size_t) (slice * n + c0) * p.act_stride;
+            j.act = mm_columns(&p, k);
+            j.col0 = slice * n + c0;
         }
         j.dst = (float *) ((char *) t->data + (size_t) i2 * t->nb[2] + (size_t) i3 * t->nb[3] + (size_t) c0 * t->nb[1]);
         j.n_col = c1 - c0;

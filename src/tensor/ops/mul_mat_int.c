@@ -49,7 +49,7 @@ void mm_plan(struct mm_plan *p, const struct ggml_tensor *t, int64_t n_col, int6
     p->n_act = n_act;
     p->private_act = !p->in_place && n_act * k <= MM_PRIVATE_ELEMENTS;
     p->act_stride = p->in_place ? 0 : mm_align(p->path->act_bytes(k));
-    p->act_bytes = p->act_stride * (size_t) n_act;
+    p->act_bytes = mm_columns_bytes(p->path, p->act_stride, n_act);
     const struct mm_job j = {.k = k, .n_row = a->ne[1], .type = a->type, .n_col = n_col};
     p->row_at = mm_align(p->path->scratch(&j));
     p->scratch = p->row_at + mm_align((size_t) k * sizeof(float)) + (p->private_act ? p->act_bytes : 0);
@@ -77,7 +77,7 @@ void mm_encode(const struct mm_plan *p, struct task *k, const struct ggml_tensor
     if (!p->private_act) task_range(k, p->n_act, &c0, &c1);
     for (int64_t c = c0; c < c1; c++) {
         const int64_t i1 = c % b->ne[1], i2 = c / b->ne[1] % b->ne[2], i3 = c / b->ne[1] / b->ne[2];
-        p->path->encode(mm_row(b, i1, i2, i3, tmp), b->ne[0], act + (size_t) c * p->act_stride);
+        mm_encode_column(p->path, mm_row(b, i1, i2, i3, tmp), b->ne[0], act, p->act_stride, c);
     }
     if (!p->private_act) task_barrier(k);
 }

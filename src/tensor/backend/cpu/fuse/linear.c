@@ -229,7 +229,7 @@ static size_t plan_tiles(struct layout *m, int n_threads) {
         if (p->in_place && m->l.norm) {  // the normed rows lie nowhere else
             p->in_place = false;
             p->act_stride = mm_align(p->path->act_bytes(m->l.in->ne[0]));
-            p->act_bytes = p->act_stride * (size_t) p->n_act;
+            p->act_bytes = mm_columns_bytes(p->path, p->act_stride, p->n_act);
         }
         if (p->row_at > m->kernel) m->kernel = p->row_at;
         for (int j = 0; j < i && !t->copy; j++) {
@@ -338,7 +338,7 @@ static void encode(const struct layout *m, struct task *k) {
         for (int i = 0; i < l->n_tiles; i++) {
             const struct tile *t = &l->tiles[i];
             if (t->copy || t->plan.in_place) continue;
-            t->plan.path->encode(x, l->in->ne[0], columns(m, k, t) + (size_t) c * t->plan.act_stride);
+            mm_encode_column(t->plan.path, x, l->in->ne[0], columns(m, k, t), t->plan.act_stride, c);
         }
     }
     if (!m->private_act || late) task_barrier(k);
@@ -401,7 +401,8 @@ static void run_product(const struct layout *m, const struct task *k, int tile, 
                        .scratch = own(m, k),
                        .scratch_bytes = m->kernel};
     j.act_stride = t->plan.in_place ? b->nb[1] : t->plan.act_stride;
-    j.act = (t->plan.in_place ? (const uint8_t *) b->data : columns(m, k, t)) + (size_t) p->c0 * j.act_stride;
+    j.act = t->plan.in_place ? (const uint8_t *) b->data : columns(m, k, t);
+    j.col0 = p->c0;
     if (direct) {
         j.dst_stride = t->product->nb[1] / sizeof(float);
         j.dst = (float *) (void *) row_at(t->product, p->c0, 0, 0);

@@ -115,7 +115,7 @@ static void encode(const struct layout *l, struct task *k) {
         const struct product *p = &l->p[i];
         if (p->same != i || p->plan.in_place) continue;
         for (int64_t c = c0; c < c1; c++) {
-            p->plan.path->encode(mm_row(b, c, 0, 0, tmp), b->ne[0], columns(l, k, p) + (size_t) c * p->plan.act_stride);
+            mm_encode_column(p->plan.path, mm_row(b, c, 0, 0, tmp), b->ne[0], columns(l, k, p), p->plan.act_stride, c);
         }
         meet = meet || !l->private_act;
     }
@@ -138,7 +138,8 @@ static void run_piece(const struct layout *l, const struct task *k, const struct
     j.n_col = c1 - c0;
     j.dst = (float *) t->data + (size_t) c0 * j.dst_stride;
     j.act_stride = p->plan.in_place ? b->nb[1] : p->plan.act_stride;
-    j.act = (p->plan.in_place ? (const uint8_t *) b->data : columns(l, k, p)) + (size_t) c0 * j.act_stride;
+    j.act = p->plan.in_place ? (const uint8_t *) b->data : columns(l, k, p);
+    j.col0 = c0;
     p->plan.path->run(&j);
 }
 
