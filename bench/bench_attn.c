@@ -91,8 +91,8 @@ static void drop(struct job *j) {
 
 // Median; *best gets the shortest.
 static double median_time(const struct bench *b, struct job *j, double *best) {
-    double t[64];
-    const int n = b->repeat < 64 ? b->repeat : 64;
+    double t[4096];
+    const int n = b->repeat < 4096 ? b->repeat : 4096;
     if (ggml_graph_compute(j->graph, &j->plan) != GGML_STATUS_SUCCESS) exit(1);
     for (int i = 0; i < n; i++) {
         const double start = now();

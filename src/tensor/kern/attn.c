@@ -10,6 +10,8 @@
 #include "simd/simd.h"
 #include "type/blocks.h"
 
+#include "kern/attn_keys.h"
+
 // Vectors per row of the register tile: 6 rows x NV accumulators, NV operands and a broadcast have to fit the register file.
 #if VF_N == 16
 #define NV 4
@@ -21,7 +23,6 @@
 #define NV 4
 #endif
 #define LINE (NV * VF_N)
-#define INLINE static inline __attribute__((always_inline))
 
 // Keeps a loaded vector in a register: compilers like to load it again for each of the few rows that use it.
 INLINE vf in_register(vf x) {
@@ -29,42 +30,6 @@ INLINE vf in_register(vf x) {
     __asm__("" : "+v"(x));
 #endif
     return x;
-}
-
-INLINE void look_ahead(struct attn_ahead *a) {
-    for (int c = 0; c < a->step && a->at < a->end; c++, a->at += 64) __builtin_prefetch(a->at, 0, 2);
-}
-
-// s[n_row][64] = q . k, sequentially along d.
-INLINE void scores(const float *q0, const float *k0, int64_t d, float *s, struct attn_ahead *ahead, const int n_row) {
-    struct attn_ahead a = *ahead;
-    for (int j = 0; j < ATTN_BLOCK; j += LINE) {
-        vf acc[ATTN_ROWS][NV];
-        SIMD_UNROLL
-        for (int r = 0; r < n_row; r++) {
-            SIMD_UNROLL
-            for (int c = 0; c < NV; c++) acc[r][c] = vf_set1(0.0f);
-        }
-        const float *k = k0 + j, *q = q0;
-        for (int64_t i = 0; i < d; i++, k += ATTN_BLOCK, q += ATTN_ROWS) {
-            vf x[NV];
-            SIMD_UNROLL
-            for (int c = 0; c < NV; c++) x[c] = in_register(vf_load(k + c * VF_N));
-            look_ahead(&a);
-            SIMD_UNROLL
-            for (int r = 0; r < n_row; r++) {
-                const vf y = vf_set1(q[r]);
-                SIMD_UNROLL
-                for (int c = 0; c < NV; c++) acc[r][c] = vf_fma(y, x[c], acc[r][c]);
-            }
-        }
-        SIMD_UNROLL
-        for (int r = 0; r < n_row; r++) {
-            SIMD_UNROLL
-            for (int c = 0; c < NV; c++) vf_store(s + r * ATTN_BLOCK + j + c * VF_N, acc[r][c]);
-        }
-    }
-    *ahead = a;
 }
 
 // Values i .. i + m of a row, m <= VF_N; i a multiple of VF_N.
@@ -83,6 +48,41 @@ INLINE vf unpack_whole(enum attn_form form, const void *row, int64_t i) {
     return unpack_lanes(form, row, i, VF_N);
 }
 
+// s[n_row][64] = q . k, sequentially along d. k [d][64] in `form`. Only loops that read memory's own forms, which few rows share, look
+// ahead.
+INLINE void scores(const float *q0, const void *k0, const enum attn_form form, int64_t d, float *s, struct attn_ahead *ahead,
+                   const int n_row) {
+    struct ahead h = {0};
+    if (form != ATTN_F32) h = ahead_begin(ahead);
+    for (int j = 0; j < ATTN_BLOCK; j += LINE) {
+        vf acc[ATTN_ROWS][NV];
+        SIMD_UNROLL
+        for (int r = 0; r < n_row; r++) {
+            SIMD_UNROLL
+            for (int c = 0; c < NV; c++) acc[r][c] = vf_set1(0.0f);
+        }
+        const float *q = q0;
+        for (int64_t i = 0; i < d; i++, q += ATTN_ROWS) {
+            vf x[NV];
+            SIMD_UNROLL
+            for (int c = 0; c < NV; c++) x[c] = in_register(unpack_whole(form, k0, i * ATTN_BLOCK + j + c * VF_N));
+            if (form != ATTN_F32) look_ahead(ahead, &h);
+            SIMD_UNROLL
+            for (int r = 0; r < n_row; r++) {
+                const vf y = vf_set1(q[r]);
+                SIMD_UNROLL
+                for (int c = 0; c < NV; c++) acc[r][c] = vf_fma(y, x[c], acc[r][c]);
+            }
+        }
+        SIMD_UNROLL
+        for (int r = 0; r < n_row; r++) {
+            SIMD_UNROLL
+            for (int c = 0; c < NV; c++) vf_store(s + r * ATTN_BLOCK + j + c * VF_N, acc[r][c]);
+        }
+    }
+    if (form != ATTN_F32) ahead_end(ahead, h);
+}
+
 // A block's maxima and sums, and how its values enter the rows' states: o = old * o + new * values where the row sees
 // something.
 struct merging {
@@ -96,39 +96,39 @@ INLINE void enter(float *o, vf values, const struct merging *g, int r) {
     vf_store(o, vf_fma(values, vf_set1(g->new[r]), vf_mul(vf_load(o), vf_set1(g->old[r]))));
 }
 
-// Values i .. i + VF_N of position j.
-INLINE vf value_at(const struct attn_block *b, const enum attn_form form, int j, int64_t i) {
-    if (form == ATTN_F32) return vf_load(b->v + j * b->v_step + i);
-    const char *row = (const char *) b->v_raw + (size_t) j * b->v_stride;
-    return unpack_whole(form, row, i);
-}
-
 // nv vectors from i0 on of the values of rows r0 ..: the sum of p[r][j] * v[j], sequentially along the positions of `seen`.
 // form ATTN_F32: b->v.
 INLINE void values_line(const struct attn_block *b, const struct merging *g, const float *p, int r0, int64_t i0,
                         uint64_t seen, const enum attn_form form, const int n_row, const int nv) {
     vf acc[ATTN_ROWS][NV];
-    struct attn_ahead a = *b->v_ahead;
     SIMD_UNROLL
     for (int r = 0; r < n_row; r++) {
         SIMD_UNROLL
         for (int c = 0; c < nv; c++) acc[r][c] = vf_set1(0.0f);
     }
-    const int j1 = ATTN_BLOCK - __builtin_clzll(seen);
-    for (int j = __builtin_ctzll(seen); j < j1; j++) {
-        if (form != ATTN_F32 && !(seen >> j & 1)) continue;  // nobody has written it; unpacked, it would be zeros
+    const int j0 = __builtin_ctzll(seen), j1 = ATTN_BLOCK - __builtin_clzll(seen);
+    const size_t stride = form == ATTN_F32 ? (size_t) b->v_step * sizeof(float) : b->v_stride;
+    const char *row = (const char *) (form == ATTN_F32 ? (const void *) b->v : b->v_raw) + (size_t) j0 * stride;
+    const float *w = p + r0 * ATTN_BLOCK + j0, *end = w + (j1 - j0);
+    // Positions that nobody has written are left out; unpacked, they would be zeros.
+    uint64_t left = form == ATTN_F32 ? ~0ull : seen >> j0;
+    struct ahead h = {0};
+    if (form != ATTN_F32) h = ahead_begin(b->ahead);
+    for (; w < end; w++, row += stride, left >>= 1) {
+        if (form != ATTN_F32 && !(left & 1)) continue;
         vf x[NV];
         SIMD_UNROLL
-        for (int c = 0; c < nv; c++) x[c] = in_register(value_at(b, form, j, i0 + c * VF_N));
-        look_ahead(&a);
+        for (int c = 0; c < nv; c++) x[c] = in_register(unpack_whole(form, row, i0 + c * VF_N));
+        if (form != ATTN_F32) look_ahead(b->ahead, &h);
         SIMD_UNROLL
         for (int r = 0; r < n_row; r++) {
-            const vf y = vf_set1(p[(r0 + r) * ATTN_BLOCK + j]);
+            const vf y = vf_set1(w[r * ATTN_BLOCK]);
             SIMD_UNROLL
             for (int c = 0; c < nv; c++) acc[r][c] = vf_fma(y, x[c], acc[r][c]);
+            if (form != ATTN_F32 && r == 0) look_ahead(b->ahead, &h);
         }
     }
-    *b->v_ahead = a;
+    if (form != ATTN_F32) ahead_end(b->ahead, h);
     SIMD_UNROLL
     for (int r = 0; r < n_row; r++) {
         float *o = b->state.o + (r0 + r) * b->dvp + i0;
@@ -232,22 +232,26 @@ INLINE void softmax(const struct attn_block *b, float *s, struct merging *g) {
         const vf m = vf_load_n(g->m + r, vf_lanes(r, b->n_row));
         vf_store(g->shift + r, vf_sel(vf_eq(m, none), zero, m));  // all -inf: weights 0; a NaN among them still shows
     }
+    struct ahead h = ahead_begin(b->ahead);
     for (int r = 0; r < b->n_row; r++) {
         float *row = s + r * ATTN_BLOCK;
         const vf shift = vf_set1(g->shift[r]);
         vf y[VECS];
+        SIMD_UNROLL
+        for (int c = 0; c < 4; c++) look_ahead(b->ahead, &h);
         SIMD_UNROLL
         for (int c = 0; c < VECS; c++) {
             y[c] = vf_exp_neg(vf_sub(vf_load(row + c * VF_N), shift));
             vf_store(row + c * VF_N, y[c]);
         }
         SIMD_UNROLL
-        for (int h = VECS / 2; h > 0; h /= 2) {
+        for (int n = VECS / 2; n > 0; n /= 2) {
             SIMD_UNROLL
-            for (int c = 0; c < h; c++) y[c] = vf_add(y[c], y[c + h]);
+            for (int c = 0; c < n; c++) y[c] = vf_add(y[c], y[c + n]);
         }
         x[r] = y[0];
     }
+    ahead_end(b->ahead, h);
     fold_sum(x, g->l, b->n_row);
     for (int r = 0; r < b->n_row; r += VF_N) {
         const int n = vf_lanes(r, b->n_row);
@@ -293,10 +297,29 @@ INLINE void merge_states(struct merging *g, const struct attn_state *t, int n_ro
     }
 #endif
 
-static void scores_panel(const float *q, const float *k, int64_t d, float *s, struct attn_ahead *ahead, int n_row) {
-#define CALL(n) scores(q, k, d, s, ahead, n)
+static int min_int(int a, int b) { return a < b ? a : b; }
+
+static void scores_panel(const float *q, const float *k, int64_t d, float *s, int n_row){
+#define CALL(n) scores(q, k, ATTN_F32, d, s, NULL, n)
     SWITCH_ROWS(n_row, CALL)
 #undef CALL
+}
+
+INLINE void scores_half(const struct attn_block *b, float *s, const enum attn_form form) {
+#define CALL(n) scores(b->q, b->k_half, form, b->d, s, b->ahead, n)
+    SWITCH_ROWS(b->n_row, CALL)
+#undef CALL
+}
+
+static void scores_all(const struct attn_block *b, float *s) {
+    if (b->k_half && b->k_form == ATTN_F16) {
+        scores_half(b, s, ATTN_F16);
+    } else if (b->k_half) {
+        scores_half(b, s, ATTN_BF16);
+    } else {
+        for (int r = 0; r < b->n_row; r += ATTN_ROWS)
+            scores_panel(b->q + r * b->d, b->k, b->d, s + r * ATTN_BLOCK, min_int(b->n_row - r, ATTN_ROWS));
+    }
 }
 
 static void values_panel(const struct attn_block *b, const struct merging *g, const float *p, int r0, int n_row) {
@@ -324,16 +347,13 @@ static void values_direct(const struct attn_block *b, const struct merging *g, c
         values_raw(b, g, p, seen, ATTN_Q8_0);
 }
 
-static int min_int(int a, int b) { return a < b ? a : b; }
-
 static void block(const struct attn_block *b) {
     float *s = b->work;
     struct merging g;
     uint64_t any = 0;
     for (int r = 0; r < b->n_row; r++) any |= b->visible[r];
     if (!any) return;
-    for (int r = 0; r < b->n_row; r += ATTN_ROWS)
-        scores_panel(b->q + r * b->d, b->k, b->d, s + r * ATTN_BLOCK, b->k_ahead, min_int(b->n_row - r, ATTN_ROWS));
+    scores_all(b, s);
     softmax(b, s, &g);
     merge_states(&g, &b->state, b->n_row);
     if (b->v_raw) {
@@ -365,88 +385,19 @@ static void merge(float *m, float *l, float *o, float mb, float lb, const float 
 
 static void index_rows(const float *q, const float *k, int64_t d, int n_row, const float *w, float *sum) {
     float s[ATTN_ROWS * ATTN_BLOCK];
-    struct attn_ahead none = {0};
-    scores_panel(q, k, d, s, &none, n_row);
+    scores_panel(q, k, d, s, n_row);
     const vf zero = vf_set1(0.0f);
     for (int r = 0; r < n_row; r++)
         for (int j = 0; j < ATTN_BLOCK; j += VF_N)
             vf_store(sum + j, vf_fma(vf_max(zero, vf_load(s + r * ATTN_BLOCK + j)), vf_set1(w[r]), vf_load(sum + j)));
 }
 
-// kt[0 .. VF_N)[64] of VF_N positions from VF_N rows of ld floats.
-#if VF_N == 16
-static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
-    __m512 a[16], t[16];
-    // Quarter c of a[4 i + j] is row 4 c + j, elements 4 i .. 4 i + 3: the loads do half of the work.
-    SIMD_UNROLL
-    for (int i = 0; i < 4; i++) {
-        SIMD_UNROLL
-        for (int j = 0; j < 4; j++) {
-            const float *p = rows + j * ld + 4 * i;
-            __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(p));
-            x = _mm512_mask_broadcast_f32x4(x, 0x00f0, _mm_loadu_ps(p + 4 * ld));
-            x = _mm512_mask_broadcast_f32x4(x, 0x0f00, _mm_loadu_ps(p + 8 * ld));
-            a[4 * i + j] = _mm512_mask_broadcast_f32x4(x, 0xf000, _mm_loadu_ps(p + 12 * ld));
-        }
-    }
-    SIMD_UNROLL
-    for (int i = 0; i < 16; i += 4) {
-        t[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
-        t[i + 2] = _mm512_unpacklo_ps(a[i + 2], a[i + 3]);
-        t[i + 3] = _mm512_unpackhi_ps(a[i + 2], a[i + 3]);
-        _mm512_storeu_ps(kt + (i + 0) * ATTN_BLOCK, _mm512_shuffle_ps(t[i], t[i + 2], 0x44));
-        _mm512_storeu_ps(kt + (i + 1) * ATTN_BLOCK, _mm512_shuffle_ps(t[i], t[i + 2], 0xee));
-        _mm512_storeu_ps(kt + (i + 2) * ATTN_BLOCK, _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44));
-        _mm512_storeu_ps(kt + (i + 3) * ATTN_BLOCK, _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee));
-    }
-}
-#elif VF_N == 8
-static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
-    SIMD_UNROLL
-    for (int i = 0; i < 8; i += 4) {
-        __m256 a[4];
-        SIMD_UNROLL
-        for (int j = 0; j < 4; j++)
-            a[j] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(rows + j * ld + i)),
-                                        _mm_loadu_ps(rows + (j + 4) * ld + i), 1);
-        const __m256 t0 = _mm256_unpacklo_ps(a[0], a[1]), t1 = _mm256_unpackhi_ps(a[0], a[1]);
-        const __m256 t2 = _mm256_unpacklo_ps(a[2], a[3]), t3 = _mm256_unpackhi_ps(a[2], a[3]);
-        _mm256_storeu_ps(kt + (i + 0) * ATTN_BLOCK, _mm256_shuffle_ps(t0, t2, 0x44));
-        _mm256_storeu_ps(kt + (i + 1) * ATTN_BLOCK, _mm256_shuffle_ps(t0, t2, 0xee));
-        _mm256_storeu_ps(kt + (i + 2) * ATTN_BLOCK, _mm256_shuffle_ps(t1, t3, 0x44));
-        _mm256_storeu_ps(kt + (i + 3) * ATTN_BLOCK, _mm256_shuffle_ps(t1, t3, 0xee));
-    }
-}
-#elif VF_N == 4
-static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
-    const float32x4x2_t x = vtrnq_f32(vld1q_f32(rows), vld1q_f32(rows + ld));
-    const float32x4x2_t y = vtrnq_f32(vld1q_f32(rows + 2 * ld), vld1q_f32(rows + 3 * ld));
-    vst1q_f32(kt, vcombine_f32(vget_low_f32(x.val[0]), vget_low_f32(y.val[0])));
-    vst1q_f32(kt + ATTN_BLOCK, vcombine_f32(vget_low_f32(x.val[1]), vget_low_f32(y.val[1])));
-    vst1q_f32(kt + 2 * ATTN_BLOCK, vcombine_f32(vget_high_f32(x.val[0]), vget_high_f32(y.val[0])));
-    vst1q_f32(kt + 3 * ATTN_BLOCK, vcombine_f32(vget_high_f32(x.val[1]), vget_high_f32(y.val[1])));
-}
-#else
-static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
-    (void) ld;
-    *kt = *rows;
-}
-#endif
-
-static void transpose(const float *rows, int64_t ld, int64_t d, float *kt) {
-    const int64_t whole = d - d % VF_N;
-    for (int j = 0; j < ATTN_PAD; j += VF_N)
-        for (int64_t i = 0; i < whole; i += VF_N) transpose_square(rows + j * ld + i, ld, kt + i * ATTN_BLOCK + j);
-    for (int64_t i = whole; i < d; i++)
-        for (int j = 0; j < ATTN_PAD; j++) kt[i * ATTN_BLOCK + j] = rows[j * ld + i];
-}
-
 INLINE void unpack_rows(const enum attn_form form, const char *src, size_t stride, uint64_t set, int n_row, int64_t n,
                         float *out, int64_t ld, struct attn_ahead *ahead) {
+    struct ahead h = ahead_begin(ahead);
     for (int j = 0; j < n_row; j++, src += stride, out += ld) {
         int64_t i = 0;
-        look_ahead(ahead);
+        look_ahead(ahead, &h);
         if (set >> j & 1) {
             for (; i + VF_N <= n; i += VF_N) vf_store(out + i, unpack_whole(form, src, i));
             if (i < n) {
@@ -456,6 +407,7 @@ INLINE void unpack_rows(const enum attn_form form, const char *src, size_t strid
         }
         for (; i < ld; i += VF_N) vf_store(out + i, vf_set1(0.0f));
     }
+    ahead_end(ahead, h);
 }
 
 static void unpack(enum attn_form form, const void *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out,
@@ -522,5 +474,18 @@ static void finish(float m, float l, const float *o, float sink, float *dst, int
     if (i < dv) vf_store_n(dst + i, vf_fma(vf_load(o + i), by, zero), (int) (dv - i));
 }
 
-const struct kern_attn ISA_SYM(kern_attn) = {block,    index_rows, unpack, transpose, mask_f16,
-                                             mask_f32, all_finite, merge,  finish};
+const struct kern_attn ISA_SYM(kern_attn) = {
+    .block = block,
+    .index = index_rows,
+    .unpack = unpack,
+#if VF_N == 16
+    .turn_halves = turn_halves,
+    .turn_q8_0 = turn_q8_0,
+#endif
+    .transpose = transpose,
+    .mask_f16 = mask_f16,
+    .mask_f32 = mask_f32,
+    .finite = all_finite,
+    .merge = merge,
+    .finish = finish,
+};

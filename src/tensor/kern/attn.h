@@ -36,16 +36,26 @@ struct attn_state {
     float *o;      // [n_row][dvp] sum of exp(score - m) * value
 };
 
-// Memory that will be wanted soon, asked for a few lines at a time while something is computed: at once, the requests would
-// stand in each other's way.
+// Memory that will be wanted soon: pieces of so many bytes, `stride` apart.
+struct attn_lines {
+    const char *at;
+    size_t bytes, stride;
+    int n;
+};
+// Its lines of 64 bytes are asked for while something is computed, evenly, as fast as memory gives them: all at once they would keep
+// what is wanted now from coming.
 struct attn_ahead {
-    const char *at, *end;
-    int step;  // lines per row unpacked, per d or per position
+    const char *at, *end;  // of the piece, what has not been asked for
+    int step;              // lines to ask for at each call; 0: nothing is left
+    struct attn_lines now, then;
 };
 
 struct attn_block {
     const float *q;  // panels [d][ATTN_ROWS] of the tile's queries, times the scale (over cap)
-    const float *k;  // [d][64] keys of the block, transposed
+    const float *k;  // [d][64] keys of the block, transposed, or
+    // k_half not NULL: the same in k_form, F16 or BF16; then n_row <= ATTN_ROWS.
+    const uint16_t *k_half;
+    enum attn_form k_form;
     const float *v;  // [64][v_step] values, or
     // v_raw not NULL: the values as they lie, v_stride bytes apart, F16, BF16 or Q8_0; then n_row <= ATTN_ROWS, dvp is a
     // multiple of ATTN_BLOCK and every row sees the same positions.
@@ -53,7 +63,7 @@ struct attn_block {
     size_t v_stride;
     enum attn_form v_form;
     int64_t v_step;
-    struct attn_ahead *k_ahead, *v_ahead;
+    struct attn_ahead *ahead;
     int64_t d, dvp;            // dvp: value size padded to a multiple of ATTN_PAD
     int n_row;                 // 1..ATTN_TILE
     const uint64_t *visible;   // [n_row] bit p: the row sees position p of the block
@@ -73,6 +83,10 @@ struct kern_attn {
     // the set and from n to ld. form: how a row is stored; ATTN_OTHER is not for this call.
     void (*unpack)(enum attn_form form, const void *src, size_t stride, uint64_t set, int n_row, int64_t n, float *out,
                    int64_t ld, struct attn_ahead *ahead);
+    // Keys of 64 positions, stride bytes apart, as kt [d][64], in 16 bits as they were or as F32; d a multiple of 32. Memory of
+    // all positions is read, whatever lies there. NULL at levels that have nothing better than unpack and transpose.
+    void (*turn_halves)(const void *src, size_t stride, int64_t d, uint16_t *kt, struct attn_ahead *ahead);
+    void (*turn_q8_0)(const void *src, size_t stride, int64_t d, float *kt, struct attn_ahead *ahead);
     // Columns 0 .. 15 of kt[d][64] from rows[16][ld].
     void (*transpose)(const float *rows, int64_t ld, int64_t d, float *kt);
     // Bits of the positions j < n (n <= 64) whose mask value is not -inf. *bias: whether any of these values is not zero;

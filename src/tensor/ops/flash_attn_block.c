@@ -135,34 +135,30 @@ static int64_t block_cell(const struct attn_run *r, int64_t b) {
     return block >= 0 && (block + 1) * ATTN_BLOCK <= p->n_kv ? block * ATTN_BLOCK : -1;
 }
 
-// The next block's rows of K or V, as far as they lie in one piece; where runs go side by side over heads that lie beside
-// each other, this run's part of the rows of all heads. They may not be needed after all; that costs little.
-static struct attn_ahead ahead_of(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type,
-                                  int64_t cell, int64_t steps) {
+// The next block's rows of K or V; where runs go side by side over heads that lie beside each other, this run's part of the
+// rows of all heads. They may not be needed after all; that costs little.
+static struct attn_lines lines_of(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type,
+                                  int64_t cell) {
     const size_t row = ggml_row_size(x->type, x->ne[0]), all = row * (size_t) x->ne[2];
-    struct attn_ahead a = {0};
-    if (cell < 0) return a;
-    const char *data = rows_at(r, x, type, cell, r->shift).data;
-    size_t bytes = ATTN_BLOCK * row;
-    if (x->nb[1] == row) {
-        a.at = data;
-    } else if (x->nb[1] == all && x->nb[2] == row && r->n_part > 1) {
-        bytes = ATTN_BLOCK * all / (size_t) r->n_part;
-        a.at = (const char *) x->data + (size_t) cell * x->nb[1] + (size_t) r->part * bytes;
-    } else {
-        return a;
+    if (r->n_part > 1 && x->nb[1] == all && x->nb[2] == row) {
+        const size_t bytes = ATTN_BLOCK * all / (size_t) r->n_part;
+        return (struct attn_lines){(const char *) x->data + (size_t) cell * all + (size_t) r->part * bytes, bytes, 0, 1};
     }
-    a.end = a.at + bytes;
-    a.step = (int) ((int64_t) (bytes / 64) / steps + 1);
-    return a;
+    const char *data = rows_at(r, x, type, cell, r->shift).data;
+    return x->nb[1] == row ? (struct attn_lines){data, ATTN_BLOCK * row, 0, 1}
+                           : (struct attn_lines){data, row, x->nb[1], ATTN_BLOCK};
 }
 
-// Rows j to j + 16 of the next block where they do not lie in one piece: few enough requests to make them at once.
-static void ask(const struct attn_run *r, const struct ggml_tensor *x, const struct type *type, int64_t cell, int j) {
-    const size_t row = ggml_row_size(x->type, x->ne[0]);
-    const char *p = rows_at(r, x, type, cell, r->shift).data + (size_t) j * x->nb[1];
-    for (int i = 0; i < ATTN_PAD; i++, p += x->nb[1])
-        for (size_t at = 0; at < row; at += 64) __builtin_prefetch(p + at, 0, 2);
+static int64_t n_line(const struct attn_lines *x) { return (int64_t) ((x->bytes + 63) / 64) * x->n; }
+
+// What to ask for in n_call calls of the kernels.
+static struct attn_ahead ahead_of(const struct attn_run *r, int64_t n_call) {
+    const struct attn_plan *p = r->p;
+    const int64_t cell = r->next >= 0 ? block_cell(r, r->next) : -1;
+    if (cell < 0) return (struct attn_ahead){0};
+    const struct attn_lines k = lines_of(r, p->k, p->k_type, cell), v = lines_of(r, p->v, p->v_type, cell);
+    const int64_t n = n_call ? n_line(&k) + n_line(&v) : 0;
+    return (struct attn_ahead){k.at, k.at + k.bytes, n ? (int) ((n + n_call - 1) / n_call) : 0, k, v};
 }
 
 static void run_tiles(const struct attn_run *r, struct attn_block *x) {
@@ -183,42 +179,82 @@ static bool all_see(const struct attn_run *r, uint64_t all) {
     return true;
 }
 
+// How keys come to the tiles.
+enum keys { KEYS_UNPACKED, KEYS_TURNED, KEYS_HALVES, KEYS_Q8_0 };
+
+static enum keys keys_of(const struct attn_plan *p, const struct rows *k, int64_t cell) {
+    const bool whole = cell + ATTN_BLOCK <= p->n_kv && p->d % 32 == 0;
+    if (!whole) return KEYS_UNPACKED;
+    switch (attn_form_of(k->x->type)) {
+        case ATTN_F32: return k->x->nb[1] % sizeof(float) == 0 ? KEYS_TURNED : KEYS_UNPACKED;
+        case ATTN_F16:
+        case ATTN_BF16: return p->kern->turn_halves ? KEYS_HALVES : KEYS_UNPACKED;
+        case ATTN_Q8_0: return p->kern->turn_q8_0 ? KEYS_Q8_0 : KEYS_UNPACKED;
+        default: return KEYS_UNPACKED;
+    }
+}
+
+// The block's keys as r->k [d][64] F32, or as halves that are in x->k_half.
+static void turn_keys(const struct attn_run *r, const struct rows *k, enum keys how, uint64_t all, struct attn_block *x) {
+    const struct attn_plan *p = r->p;
+    const size_t stride = k->x->nb[1];
+    const enum attn_form form = attn_form_of(k->x->type);
+    // The upper half of r->k, where widening from the start on overwrites nothing that it has yet to read.
+    uint16_t *half = (uint16_t *) (void *) (r->k + ATTN_BLOCK / 2 * p->d);
+    if (how == KEYS_HALVES) {
+        p->kern->turn_halves(k->data, stride, p->d, half, x->ahead);
+        if (r->n_row <= ATTN_ROWS) {
+            x->k_half = half, x->k_form = form;
+            return;
+        }
+        p->kern->unpack(form, half, 0, 1, 1, ATTN_BLOCK * p->d, r->k, ATTN_BLOCK * p->d, x->ahead);
+    } else if (how == KEYS_Q8_0) {
+        p->kern->turn_q8_0(k->data, stride, p->d, r->k, x->ahead);
+    } else {
+        for (int j = 0; j < ATTN_BLOCK; j += ATTN_PAD) {
+            if (how == KEYS_UNPACKED) unpack(p, k, j, ATTN_PAD, all, r->raw, p->ld, x->ahead);
+            const float *raw =
+                how == KEYS_UNPACKED ? r->raw : (const float *) (const void *) (k->data + (size_t) j * stride);
+            p->kern->transpose(raw, how == KEYS_UNPACKED ? p->ld : (int64_t) (stride / sizeof(float)), p->d, r->k + j);
+        }
+    }
+}
+
+// How values come to the tiles.
+enum values { VALUES_UNPACKED, VALUES_F32, VALUES_RAW };
+
+static enum values values_of(const struct attn_run *r, uint64_t all, bool same) {
+    const struct attn_plan *p = r->p;
+    const enum attn_form form = attn_form_of(p->v->type);
+    const bool few = r->n_row <= ATTN_ROWS && p->dv % ATTN_BLOCK == 0;  // not worth unpacking for
+    if (form == ATTN_F32) return few && all == ~0ull ? VALUES_F32 : VALUES_UNPACKED;
+    return same && few && form != ATTN_OTHER ? VALUES_RAW : VALUES_UNPACKED;
+}
+
 void flash_attn_block(struct attn_run *r, int64_t b) {
     const struct attn_plan *p = r->p;
     int64_t cell;
     const uint64_t all = see_block(r, b, &cell);
     if (!all) return;
     const struct rows k = rows_at(r, p->k, p->k_type, cell, 0), v = rows_at(r, p->v, p->v_type, cell, 0);
-    const int64_t next = r->next >= 0 ? block_cell(r, r->next) : -1;
-    struct attn_ahead k_ahead = ahead_of(r, p->k, p->k_type, next, ATTN_BLOCK + p->d);
-    struct attn_ahead v_ahead = ahead_of(r, p->v, p->v_type, next, p->dvp);
-    for (int j = 0; j < ATTN_BLOCK; j += ATTN_PAD) {
-        if (next >= 0 && r->n_part == 1) {
-            if (!k_ahead.at) ask(r, p->k, p->k_type, next, j);
-            if (!v_ahead.at) ask(r, p->v, p->v_type, next, j);
-        }
-        unpack(p, &k, j, ATTN_PAD, all, r->raw, p->ld, &k_ahead);
-        p->kern->transpose(r->raw, p->ld, p->d, r->k + j);
-    }
-    struct attn_block x = {.k = r->k,
-                           .v = r->v,
-                           .v_step = p->dvp,
-                           .d = p->d,
-                           .dvp = p->dvp,
-                           .cap = p->cap,
-                           .work = r->work,
-                           .k_ahead = &k_ahead,
-                           .v_ahead = &v_ahead};
-    const bool same = all_see(r, all),
-               few = r->n_row <= ATTN_ROWS && p->dv % ATTN_BLOCK == 0;  // few rows: not worth unpacking for
-    const enum attn_form form = attn_form_of(p->v->type);
-    if (form == ATTN_F32 && few && all == ~0ull) {
+    const bool same = all_see(r, all);
+    const enum keys keys = keys_of(p, &k, cell);
+    const enum values values = values_of(r, all, same);
+    // Calls that ask for what comes next: of turning or unpacking keys, the scores of halves, exponentials, values.
+    const int64_t turning = keys == KEYS_TURNED ? 0 : keys == KEYS_UNPACKED ? ATTN_BLOCK : p->d;
+    const int64_t scores = keys == KEYS_HALVES && r->n_row <= ATTN_ROWS ? p->d : 0;
+    const int64_t adding = values == VALUES_RAW ? 2 * p->dvp : values == VALUES_F32 ? 0 : ATTN_BLOCK;
+    struct attn_ahead ahead = ahead_of(r, turning + scores + 4 * r->n_row + adding);
+    struct attn_block x = {
+        .k = r->k, .v = r->v, .v_step = p->dvp, .d = p->d, .dvp = p->dvp, .cap = p->cap, .work = r->work, .ahead = &ahead};
+    turn_keys(r, &k, keys, all, &x);
+    if (values == VALUES_F32) {
         x.v = (const float *) (const void *) v.data, x.v_step = (int64_t) (p->v->nb[1] / sizeof(float));
         x.careful = !same;
-    } else if (same && few && form != ATTN_OTHER && form != ATTN_F32) {
-        x.v_raw = v.data, x.v_stride = p->v->nb[1], x.v_form = form;
+    } else if (values == VALUES_RAW) {
+        x.v_raw = v.data, x.v_stride = p->v->nb[1], x.v_form = attn_form_of(p->v->type);
     } else {
-        unpack(p, &v, 0, ATTN_BLOCK, all, r->v, p->dvp, &v_ahead);
+        unpack(p, &v, 0, ATTN_BLOCK, all, r->v, p->dvp, &ahead);
         x.careful = !same && !p->kern->finite(r->v, ATTN_BLOCK * p->dvp);
     }
     run_tiles(r, &x);

@@ -48,9 +48,10 @@ struct attn_run {
     float *slope;                   // [n_row]
     uint64_t *visible;              // [n_row]
     struct attn_state stripe, total;
-    int64_t next;      // the block whose rows will be wanted next, or -1
-    int64_t shift;     // from this unit to the one that will want them
-    int part, n_part;  // this run asks for this part of them
+    struct attn_run *beside;  // [together] the runs that go side by side, this one being the first of them
+    int64_t next;             // the block whose rows will be wanted next, or -1
+    int64_t shift;            // from this unit to the one that will want them
+    int part, n_part;         // this run asks for this part of them
 };
 
 static inline const int32_t *attn_query(const struct attn_plan *p, int64_t i) {

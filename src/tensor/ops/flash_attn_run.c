@@ -17,6 +17,7 @@ enum {
     BLOCK_BYTES = 1 << 18,      // for their parts
     SIDE_BYTES = 5 << 18,       // for the rows of units that go side by side
     SIDE_ROWS = 48,             // fewer rows per unit are not worth it
+    SIDE_UNITS = 32,            // units that go side by side, at most
 };
 
 static int64_t gcd(int64_t a, int64_t b) {
@@ -46,7 +47,7 @@ static void set_per_run(struct attn_plan *p, int64_t n) {
 }
 
 static bool fits_beside(const struct attn_plan *p) {
-    return p->n_unit * p->row_max * (p->d + 2 * p->dvp) * (int64_t) sizeof(float) <= SIDE_BYTES;
+    return p->n_unit <= SIDE_UNITS && p->n_unit * p->row_max * (p->d + 2 * p->dvp) * (int64_t) sizeof(float) <= SIDE_BYTES;
 }
 
 // How many queries a run has, whether units go side by side (the heads of a cell mostly lie beside each other, so memory is
@@ -54,7 +55,8 @@ static bool fits_beside(const struct attn_plan *p) {
 static void plan_runs(struct attn_plan *p, int n_threads) {
     const int64_t enough = (int64_t) ITEMS_PER_THREAD * n_threads, most = min64(p->n_q, max64(1, RUN_ROWS / p->group));
     set_per_run(p, most);
-    while (!fits_beside(p) && p->per_run * p->group >= 2 * SIDE_ROWS) set_per_run(p, p->per_run / 2);
+    while (p->n_unit <= SIDE_UNITS && !fits_beside(p) && p->per_run * p->group >= 2 * SIDE_ROWS)
+        set_per_run(p, p->per_run / 2);
     p->together = fits_beside(p) ? p->n_unit : 1;
     if (p->n_run * p->n_3 >= enough) return;
     // Few rows: reading is what takes time, so rather stripes of all units than units. Many: the other way round.
@@ -182,16 +184,12 @@ static void state_clear(struct attn_state *s, int n, int64_t dvp) {
 }
 
 // Queries q0 .. q0 + n_q of r->unit, packed and scaled.
-static void run_set(struct attn_run *r, int64_t i3, int64_t q0, int64_t n_q) {
+static void run_set(struct attn_run *r) {
     const struct attn_plan *p = r->p;
-    r->i3 = i3, r->q0 = q0, r->n_q = n_q;
-    r->n_row = (int) (n_q * p->group);
-    r->tiles = (r->n_row + ATTN_TILE - 1) / ATTN_TILE;
-    r->next = -1, r->shift = 0, r->part = 0, r->n_part = 1;
     for (int row = 0; row < r->n_row; row++) {
         const struct ggml_tensor *q = p->q;
         const float *src = (const float *) ((const char *) q->data + attn_row_query(r, row) * (int64_t) q->nb[1] +
-                                            attn_head(r, row) * (int64_t) q->nb[2] + i3 * (int64_t) q->nb[3]);
+                                            attn_head(r, row) * (int64_t) q->nb[2] + r->i3 * (int64_t) q->nb[3]);
         float *to = r->q + (row / ATTN_ROWS) * ATTN_ROWS * p->d + row % ATTN_ROWS;
         for (int64_t i = 0; i < p->d; i++) to[i * ATTN_ROWS] = src[i] * p->scale;
         r->slope[row] = slope_of(p, attn_head(r, row));
@@ -274,16 +272,20 @@ static void run_range(const struct attn_run *r, int64_t *s0, int64_t *s1) {
     *s1 = min64(*s1, ceil_div(hi, STRIPE * ATTN_BLOCK));
 }
 
-// Makes the runs of an item's units ready for queries q .. next.
+// Makes the runs of an item's units ready for queries q .. next: r->beside. Those that were there before are packed already.
 static void set_beside(struct attn_run *r, const struct item *x, int64_t q, int64_t next) {
-    for (int64_t u = 0; u < r->p->together; u++) {
-        struct attn_run one = run_beside(r, u);
-        one.unit = x->unit + u;
-        run_set(&one, x->i3, q, next - q);
-        state_clear(&one.stripe, one.n_row, r->p->dvp);
+    const struct attn_plan *p = r->p;
+    const bool same = r->n_row > 0 && r->unit == x->unit && r->i3 == x->i3 && r->q0 == q && r->n_q == next - q;
+    r->unit = x->unit, r->i3 = x->i3, r->q0 = q, r->n_q = next - q;
+    r->n_row = (int) (r->n_q * p->group);
+    r->tiles = (r->n_row + ATTN_TILE - 1) / ATTN_TILE;
+    for (int64_t u = 0; u < p->together; u++) {
+        if (!same) {
+            r->beside[u] = run_beside(r, u);
+            run_set(&r->beside[u]);
+        }
+        state_clear(&r->beside[u].stripe, r->n_row, p->dvp);
     }
-    r->unit = x->unit;
-    run_set(r, x->i3, q, next - q);
 }
 
 // Blocks b0 .. b1 for all units beside each other; `after` is the block that comes after them, or -1, `shift` leads to the unit that
@@ -291,11 +293,11 @@ static void set_beside(struct attn_run *r, const struct item *x, int64_t q, int6
 static void walk_blocks(struct attn_run *r, int64_t b0, int64_t b1, int64_t after, int64_t shift) {
     const struct attn_plan *p = r->p;
     for (int64_t b = b0; b < b1; b++) {
-        r->next = b + 1 < b1 ? b + 1 : after;
-        r->shift = b + 1 < b1 ? 0 : shift;
         for (int64_t u = 0; u < p->together; u++) {
-            struct attn_run one = run_beside(r, u);
-            flash_attn_block(&one, b);
+            struct attn_run *one = &r->beside[u];
+            one->next = b + 1 < b1 ? b + 1 : after;
+            one->shift = b + 1 < b1 ? 0 : shift;
+            flash_attn_block(one, b);
         }
     }
 }
@@ -315,23 +317,19 @@ static void walk_run(struct attn_run *r) {
     const struct attn_plan *p = r->p;
     int64_t s0, s1;
     run_range(r, &s0, &s1);
-    for (int64_t u = 0; u < p->together; u++) {
-        struct attn_run one = run_beside(r, u);
-        state_clear(&one.total, one.n_row, p->dvp);
-    }
+    for (int64_t u = 0; u < p->together; u++) state_clear(&r->beside[u].total, r->n_row, p->dvp);
     for (int64_t s = s0; s < s1; s++) {
         walk_blocks(r, s * STRIPE, stripe_end(p, s), s + 1 < s1 ? (s + 1) * STRIPE : -1, 0);
         for (int64_t u = 0; u < p->together; u++) {
-            struct attn_run one = run_beside(r, u);
-            merge_stripe(&one);
-            state_clear(&one.stripe, one.n_row, p->dvp);
+            merge_stripe(&r->beside[u]);
+            state_clear(&r->beside[u].stripe, r->n_row, p->dvp);
         }
     }
     for (int64_t u = 0; u < p->together; u++) {
-        const struct attn_run one = run_beside(r, u);
-        for (int row = 0; row < one.n_row; row++)
-            finish_row(p, one.total.m[row], one.total.l[row], one.total.o + row * p->dvp, one.i3, attn_row_query(&one, row),
-                       attn_head(&one, row));
+        const struct attn_run *one = &r->beside[u];
+        for (int row = 0; row < one->n_row; row++)
+            finish_row(p, one->total.m[row], one->total.l[row], one->total.o + row * p->dvp, one->i3,
+                       attn_row_query(one, row), attn_head(one, row));
     }
 }
 
@@ -372,10 +370,7 @@ static void walk_part(struct attn_run *r, const struct item *x, int64_t part, in
         if (known) run_range(r, &s0, &s1);
         if (stripe >= s0 && stripe < s1)
             walk_blocks(r, part * grain, p->by_block ? part + 1 : stripe_end(p, stripe), after * grain, shift);
-        for (int64_t u = 0; u < p->together; u++) {
-            const struct attn_run one = run_beside(r, u);
-            store_parts(&one, parts, at);
-        }
+        for (int64_t u = 0; u < p->together; u++) store_parts(&r->beside[u], parts, at);
     }
 }
 
@@ -481,7 +476,8 @@ void flash_attn_run(struct task *k, struct ggml_tensor *t) {
     (void) run_begin(&p, k, NULL, &n);
     float *shared = (float *) k->work, *mem = shared + n * k->ith;
     mem += shared_floats(&p, k->nth);
-    struct attn_run r = run_begin(&p, k, mem, &n);
+    struct attn_run r = run_begin(&p, k, mem, &n), beside[SIDE_UNITS];
+    r.beside = beside;
     if (p.window)
         walk_windows(&r, shared);
     else

@@ -282,11 +282,12 @@ static void put(struct ggml_tensor *t, int cell, int slot, int what, int positio
     }
 }
 
-static struct cache make_cache(enum ggml_type type, int first) {
+// even: head sizes that kernels take as they lie in the cache (D, DV else).
+static struct cache make_cache(enum ggml_type type, int first, bool even) {
     struct cache x = {.type = type, .first = first};
     const bool block = type_get(type)->block > 1;
-    x.k = ggml_permute(c, ggml_new_tensor_3d(c, type, block ? 64 : D, KV_HEADS, CELLS), 0, 2, 1, 3);
-    x.v = ggml_new_tensor_3d(c, type, block ? 96 : DV, CELLS, KV_HEADS);
+    x.k = ggml_permute(c, ggml_new_tensor_3d(c, type, even || block ? 64 : D, KV_HEADS, CELLS), 0, 2, 1, 3);
+    x.v = ggml_new_tensor_3d(c, type, even ? 128 : block ? 96 : DV, CELLS, KV_HEADS);
     x.table = ggml_new_tensor_3d(c, GGML_TYPE_I32, 3, N_BLOCK, N_SLOT);
     memset(x.k->view_src ? x.k->view_src->data : x.k->data, 0xff, ggml_nbytes(x.k));
     memset(x.v->data, 0xff, ggml_nbytes(x.v));
@@ -396,9 +397,9 @@ static const struct params plain = {0.15f, 0, 0, 0}, biased = {0.15f, 8, 20, 0},
 
 static void test_tables_equal_mask(void **state) {
     (void) state;
-    for (int t = 0; t < 4; t++)
+    for (int t = 0; t < 8; t++)
         for (int slot = 0; slot < N_SLOT; slot++) {
-            const struct cache x = make_cache(kv_types[t], 5);
+            const struct cache x = make_cache(kv_types[t % 4], 5, t >= 4);
             struct query list[N_LIST];
             make_list(list, slot);
             for (int k = 0; k < 3; k++) {
@@ -413,8 +414,8 @@ static void test_tables_equal_mask(void **state) {
 
 static void test_same_bits(void **state) {
     (void) state;
-    for (int t = 0; t < 4; t++) {
-        const struct cache x = make_cache(kv_types[t], 0), moved = make_cache(kv_types[t], 33);
+    for (int t = 0; t < 8; t++) {
+        const struct cache x = make_cache(kv_types[t % 4], 0, t >= 4), moved = make_cache(kv_types[t % 4], 33, t >= 4);
         struct query list[N_LIST], mixed[2 * N_LIST];
         make_list(list, 0);
         struct ggml_tensor *all = attend_tables(&x, list, N_LIST, &plain, 1);
@@ -436,7 +437,7 @@ static void test_same_bits(void **state) {
 // A later position's infinite value must not reach those who don't see it, and the result is that of a query by itself.
 static void test_unseen_infinity(void **state) {
     (void) state;
-    struct cache x = make_cache(GGML_TYPE_F32, 0);
+    struct cache x = make_cache(GGML_TYPE_F32, 0, false);
     struct query list[N_LIST];
     make_list(list, 0);
     for (int i = 0; i < N_LIST; i++) list[i].lo = 0, list[i].hi = list[i].position + 1;
@@ -453,14 +454,17 @@ static void test_unseen_infinity(void **state) {
 static void test_levels_agree(void **state) {
     (void) state;
     const enum isa best = isa_active();
-    for (int t = 0; t < 4; t++) {
-        const struct cache x = make_cache(kv_types[t], 0);
+    for (int t = 0; t < 8; t++) {
+        const struct cache x = make_cache(kv_types[t % 4], 0, t >= 4);
         struct query list[N_LIST];
         make_list(list, 0);
         assert_true(isa_pin(ISA_scalar));
         struct ggml_tensor *oracle = attend_tables(&x, list, N_LIST, &biased, 2);
-        for (int i = 1; i < ISA_COUNT; i++)
-            if (isa_pin((enum isa) i)) assert_same(oracle, 0, attend_tables(&x, list, N_LIST, &biased, 2), 0, N_LIST);
+        for (int i = 1; i < ISA_COUNT; i++) {
+            if (!isa_pin((enum isa) i)) continue;
+            assert_same(oracle, 0, attend_tables(&x, list, N_LIST, &biased, 2), 0, N_LIST);
+            for (int k = 0; k < N_LIST; k += 11) assert_same(oracle, k, attend_tables(&x, &list[k], 1, &biased, 2), 0, 1);
+        }
         isa_pin(best);
         ggml_reset(c);
     }
@@ -583,7 +587,7 @@ static void fails(struct cache *x, struct query list, const char *sentence) {
 
 static void test_bad_tables(void **state) {
     (void) state;
-    struct cache x = make_cache(GGML_TYPE_F16, 0);
+    struct cache x = make_cache(GGML_TYPE_F16, 0, false);
     int32_t *entry = x.table->data;
     fails(&x, (struct query){3, 5, 0, 6}, "names slot 3");
     fails(&x, (struct query){-1, 5, 0, 6}, "names slot -1");
