@@ -127,13 +127,13 @@ LLAMA_API llama_token llama_get_sampled_token_ith(struct llama_context *ctx, int
 LLAMA_API float *llama_get_sampled_probs_ith(struct llama_context *ctx, int32_t i);
 // Their number.
 LLAMA_API uint32_t llama_get_sampled_probs_count_ith(struct llama_context *ctx, int32_t i);
-// Logits that the sampler left, NULL if none.
+// Logits that the sampler left, NULL if none: llama_get_logits_ith has them all.
 LLAMA_API float *llama_get_sampled_logits_ith(struct llama_context *ctx, int32_t i);
-// Their number.
+// Their number; n_vocab if there are none, which is the number of those of llama_get_logits_ith.
 LLAMA_API uint32_t llama_get_sampled_logits_count_ith(struct llama_context *ctx, int32_t i);
-// Tokens that those belong to, NULL: all of the vocabulary in order.
+// Tokens that those belong to; all ids in order where the sampler left all or there is none. NULL only without memory.
 LLAMA_API llama_token *llama_get_sampled_candidates_ith(struct llama_context *ctx, int32_t i);
-// Their number.
+// How many the sampler left; 0 where it chose none.
 LLAMA_API uint32_t llama_get_sampled_candidates_count_ith(struct llama_context *ctx, int32_t i);
 // Runs a sampler (or a chain) inside the graph for a sequence; NULL: no longer. It works on the sequence's last output of each batch. False if
 // it, or a member of the chain, can't be part of a graph: then it runs outside, as always. Owner: the caller, for as long as it is set.

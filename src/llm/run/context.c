@@ -331,6 +331,7 @@ void llama_free(struct llama_context *ctx) {
     if (!ctx) return;
     training_free(ctx);
     samplers_free(ctx);
+    free(ctx->all_ids);
     adapter_state_free(&ctx->adapters);
     graph_free(ctx);
     plan_free(ctx);

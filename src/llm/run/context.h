@@ -118,6 +118,7 @@ struct llama_context {
         int64_t t_compute_start_us;
     } perf;
     struct context_samplers *samplers;
+    llama_token *all_ids;  // 0, 1, 2 ...: llama_get_sampled_candidates_ith where nothing was sampled; NULL: not asked yet
     struct training *training;         // after llama_opt_init
     size_t work_bytes;                 // of the neediest reserved graph
     size_t planned[RUN_MAX_BACKENDS];  // no_alloc: bytes that the compute buffers would have

@@ -206,14 +206,27 @@ float *llama_get_sampled_logits_ith(struct llama_context *ctx, int32_t i) {
     return s && s->n_logits ? s->logits : NULL;
 }
 
+// Nothing sampled inside the graph leaves the whole vocabulary: programs size their lists by this number and then read the logits.
 uint32_t llama_get_sampled_logits_count_ith(struct llama_context *ctx, int32_t i) {
     const struct seq_sampler *s = result(ctx, i);
-    return s ? s->n_logits : 0;
+    return s && s->n_logits ? s->n_logits : ctx ? (uint32_t) ctx->model->hp.n_vocab : 0;
+}
+
+// All token ids in order, made at the first call.
+static llama_token *all_ids(struct llama_context *ctx) {
+    const uint32_t n = ctx->model->hp.n_vocab;
+    if (!ctx->all_ids && !(ctx->all_ids = malloc(n * sizeof *ctx->all_ids))) {
+        (void) err_set(ERR_NOMEM, "context: no memory for %u token ids", n);
+        return NULL;
+    }
+    for (uint32_t t = 0; t < n; t++) ctx->all_ids[t] = (llama_token) t;
+    return ctx->all_ids;
 }
 
 llama_token *llama_get_sampled_candidates_ith(struct llama_context *ctx, int32_t i) {
     const struct seq_sampler *s = result(ctx, i);
-    return s && s->n_cand ? s->cand : NULL;
+    if (s && s->n_cand) return s->cand;
+    return ctx ? all_ids(ctx) : NULL;
 }
 
 uint32_t llama_get_sampled_candidates_count_ith(struct llama_context *ctx, int32_t i) {

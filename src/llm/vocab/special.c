@@ -21,8 +21,8 @@ static const struct {
     {SPECIAL_PAD, "padding_token_id", NULL, false},
     {SPECIAL_MASK, "mask_token_id", NULL, false},
     {SPECIAL_EOT, "eot_token_id",
-     NAMED("<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|endoftext|>", "<|end_of_text|>", "<EOT>",
-           "_<EOT>", "[EOT]", "<|eot|>",
+     NAMED("<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>",
+           "[EOT]", "<|eot|>",
            "<\xef\xbd\x9c"
            "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
            "<end_of_utterance>", "<|endofturn|>", "<|end_of_turn|>", "<|END_OF_TURN_TOKEN|>"),
@@ -51,16 +51,20 @@ static const struct {
     {SPECIAL_FIM_PRE, "prefix_token_id", NULL, false},
     {SPECIAL_FIM_SUF, "suffix_token_id", NULL, false},
     {SPECIAL_FIM_MID, "middle_token_id", NULL, false},
-    {SPECIAL_FIM_PAD, "fim_pad_token_id", NAMED("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>"), true},
-    {SPECIAL_FIM_REP, "fim_rep_token_id",
-     NAMED("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<repo_name>"), true},
-    {SPECIAL_FIM_SEP, "fim_sep_token_id", NAMED("<|file_sep|>", "<file_sep>"), true},
+    {SPECIAL_FIM_PAD, "fim_pad_token_id", NAMED("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"), true},
+    {SPECIAL_FIM_REP, "fim_rep_token_id", NAMED("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
+     true},
+    {SPECIAL_FIM_SEP, "fim_sep_token_id", NAMED("<|file_sep|>"), true},
 };
 
 // End a generation besides those above.
 static const char *const enders[] = {
-    "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<eos>", NULL,
+    "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<eos>", "<turn|>", "<|tool_response>", "[EOS]", "[e~[", NULL,
 };
+
+// Part a message of the harmony format into header, channel and text: programs read them in the output, so they are text of
+// the user's whatever the file says.
+static const char *const parts[] = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", NULL};
 
 static bool is(const char *name, const char *p, size_t len) { return strncmp(name, p, len) == 0 && name[len] == '\0'; }
 
@@ -101,15 +105,12 @@ static void set_ender(struct llama_vocab *v, llama_token t) { v->eog[t >> 3] |= 
 
 static bool ends(const struct llama_vocab *v, llama_token t) { return v->eog[t >> 3] >> (t & 7) & 1; }
 
-// A token whose name tells its role can't be plain text, whatever the file says of its type.
-static void make_control(struct llama_vocab *v, llama_token t) {
-    if (v->attrs[t] & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_USER_DEFINED)) return;
-    v->attrs[t] = (uint16_t) ((v->attrs[t] & ~LLAMA_TOKEN_ATTR_NORMAL) | LLAMA_TOKEN_ATTR_CONTROL);
-}
+// A token whose name tells its role can't be plain text, whatever else the file says of its type.
+static void make_control(struct llama_vocab *v, llama_token t) { v->attrs[t] |= LLAMA_TOKEN_ATTR_CONTROL; }
 
 // Names of roles are brackets with something inside, perhaps behind a _ or U+2581: few tokens need to be compared.
 static bool may_be_role(const char *p, size_t len) {
-    if (len < 5 || len > 40 || (p[len - 1] != '>' && p[len - 1] != ']')) return false;
+    if (len < 4 || len > 40 || (p[len - 1] != '>' && p[len - 1] != ']' && p[len - 1] != '[')) return false;
     return *p == '<' || *p == '[' || (*p == '_' && p[1] == '<') || (*p == '\xe2' && p[3] == '<');
 }
 
@@ -140,18 +141,25 @@ static void find_by_name(struct llama_vocab *v) {
     }
 }
 
-// gpt-oss: <|end|> parts messages of one answer, which ends with <|return|> or <|call|>.
+// gpt-oss and its kin: <|end|> parts messages of one answer, which ends with <|return|> or <|call|> (or <|calls|> and
+// <|flush|>). So it ends nothing, and is text that programs read.
 static void mend_harmony(struct llama_vocab *v) {
-    llama_token ret = -1, call = -1, end = -1;
+    static const char *const calls[] = {"<|call|>", "<|calls|>", NULL};
+    bool ret = false, call = false, flush = false;
+    llama_token end = -1;
     for (llama_token t = 0; t < v->n; t++) {
-        if (!ends(v, t)) continue;
         size_t len;
         const char *p = span_at(&v->text, (uint32_t) t, &len);
-        if (len == 10 && memcmp(p, "<|return|>", 10) == 0) ret = t;
-        if (len == 8 && memcmp(p, "<|call|>", 8) == 0) call = t;
-        if (len == 7 && memcmp(p, "<|end|>", 7) == 0) end = t;
+        if (listed(parts, p, len)) v->attrs[t] = LLAMA_TOKEN_ATTR_USER_DEFINED;
+        if (!ends(v, t)) continue;
+        ret |= is("<|return|>", p, len);
+        call |= listed(calls, p, len);
+        flush |= is("<|flush|>", p, len);
+        if (is("<|end|>", p, len)) end = t;
     }
-    if (ret >= 0 && call >= 0 && end >= 0) v->eog[end >> 3] &= (uint8_t) ~(1u << (end & 7));
+    if (end < 0 || !call || (!ret && !flush)) return;
+    v->eog[end >> 3] &= (uint8_t) ~(1u << (end & 7));
+    v->attrs[end] = LLAMA_TOKEN_ATTR_USER_DEFINED;
 }
 
 static enum err read_flag(const struct gguf_context *meta, const char *name, bool *flag) {
@@ -242,7 +250,7 @@ size_t special_at(const struct llama_vocab *v, const char *p, const char *end, b
         node = trie_step(&v->specials, node, (uint8_t) *q);
         if (!node) break;
         int32_t t = v->specials.values[node];
-        if (t < 0 || (!parse_special && !(v->attrs[t] & LLAMA_TOKEN_ATTR_USER_DEFINED))) continue;
+        if (t < 0 || (!parse_special && v->attrs[t] & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN))) continue;
         *token = t;
         best = (size_t) (q + 1 - p);
     }

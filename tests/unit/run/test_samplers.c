@@ -62,19 +62,20 @@ static void test_graph(void **st) {
         for (int q = 0; q < 3; q++) {
             const int seq = b.seq_id[q][0];
             const llama_token t = llama_get_sampled_token_ith(c, q);
+            // Nothing removed: as many logits as tokens, ids in order, and no candidates of the sampler's own.
+            assert_int_equal(llama_get_sampled_logits_count_ith(c, q), MAKER_N_VOCAB);
+            for (int k = 0; k < MAKER_N_VOCAB; k++) assert_int_equal(llama_get_sampled_candidates_ith(c, q)[k], k);
+            assert_int_equal(llama_get_sampled_candidates_count_ith(c, q), 0);
             if (!b.logits[q] || seq == 2) {
                 assert_int_equal(t, LLAMA_TOKEN_NULL);
+                assert_null(llama_get_sampled_logits_ith(c, q));
                 continue;
             }
             assert_int_equal(t, best(llama_get_logits_ith(c, q), seq == 0 ? 1.0f : -1.0f));
             if (seq == 0) assert_int_equal(llama_sampler_sample(chain, c, q), t);
-            if (seq == 1) {
-                assert_int_equal(llama_get_sampled_logits_count_ith(c, q), MAKER_N_VOCAB);
-                assert_true(llama_get_sampled_logits_ith(c, q)[5] == -llama_get_logits_ith(c, q)[5]);
-            }
+            if (seq == 1) assert_true(llama_get_sampled_logits_ith(c, q)[5] == -llama_get_logits_ith(c, q)[5]);
             assert_int_equal(llama_get_sampled_probs_count_ith(c, q), 0);
             assert_null(llama_get_sampled_probs_ith(c, q));
-            assert_null(llama_get_sampled_candidates_ith(c, q));
         }
     }
     assert_true(n_applied > 0);

@@ -261,14 +261,59 @@ static void test_roles_by_name(void **state) {
     vocab_free(v);
 }
 
+static void user_defined(struct gguf_context *g) {
+    int32_t types[261];
+    for (int i = 0; i < 261; i++) types[i] = i < 256 ? LLAMA_TOKEN_TYPE_NORMAL : LLAMA_TOKEN_TYPE_USER_DEFINED;
+    gguf_set_arr_data(g, "tokenizer.ggml.token_type", GGUF_TYPE_INT32, types, 261);
+}
+
+// A role by name wins over the type in the file: no text leaks, and plain text can't name it.
+static void test_roles_over_types(void **state) {
+    (void) state;
+    const char *special[] = {"<|im_end|>", "<turn|>", "[EOS]", "[e~[", "<think>"};
+    struct llama_vocab *v = vocab_of_bytes("gpt-2", special, 5, user_defined);
+    char buf[32];
+    llama_token t[32];
+    for (int i = 0; i < 5; i++) {
+        const int32_t len = (int32_t) strlen(special[i]);
+        const bool role = i < 4;
+        assert_int_equal(llama_vocab_is_eog(v, 256 + i), role);
+        assert_int_equal(llama_vocab_is_control(v, 256 + i), role);
+        assert_true(llama_vocab_get_attr(v, 256 + i) & LLAMA_TOKEN_ATTR_USER_DEFINED);
+        assert_int_equal(llama_token_to_piece(v, 256 + i, buf, 32, 0, false), role ? 0 : len);
+        assert_int_equal(llama_token_to_piece(v, 256 + i, buf, 32, 0, true), len);
+        assert_int_equal(llama_tokenize(v, special[i], len, t, 32, false, true), 1);
+        assert_int_equal(llama_tokenize(v, special[i], len, t, 32, false, false), role ? len : 1);
+    }
+    vocab_free(v);
+}
+
 static void test_harmony_ends(void **state) {
     (void) state;
-    const char *special[] = {"<|return|>", "<|call|>", "<|end|>"};
-    struct llama_vocab *v = vocab_of_bytes("gpt-4o", special, 3, eos_256);
-    assert_true(llama_vocab_is_eog(v, 256));
-    assert_true(llama_vocab_is_eog(v, 257));
-    assert_false(llama_vocab_is_eog(v, 258));
-    vocab_free(v);
+    static const char *const sets[][3] = {{"<|return|>", "<|call|>", "<|end|>"},
+                                          {"<|return|>", "<|calls|>", "<|end|>"},
+                                          {"<|flush|>", "<|calls|>", "<|end|>"},
+                                          {"<|return|>", "<|flush|>", "<|end|>"},
+                                          {"<|return|>", "<|eot_id|>", "<|end|>"}};
+    for (int i = 0; i < 5; i++) {
+        const char *special[] = {sets[i][0],    sets[i][1],      sets[i][2],   "<|start|>",
+                                 "<|channel|>", "<|constrain|>", "<|message|>"};
+        struct llama_vocab *v = vocab_of_bytes("gpt-4o", special, 7, eos_256);
+        assert_true(llama_vocab_is_eog(v, 256));
+        assert_true(llama_vocab_is_eog(v, 257));
+        assert_int_equal(llama_vocab_is_eog(v, 258), i > 2);
+        // What parts the message is text that programs read, whether it is asked for special tokens or not.
+        char buf[32];
+        for (llama_token t = i > 2 ? 259 : 258; t < 263; t++) {
+            assert_int_equal(llama_vocab_get_attr(v, t), LLAMA_TOKEN_ATTR_USER_DEFINED);
+            const int32_t n = llama_token_to_piece(v, t, buf, 32, 0, false);
+            assert_int_equal(n, strlen(special[t - 256]));
+            llama_token back[32];
+            assert_int_equal(llama_tokenize(v, buf, n, back, 32, false, false), 1);
+            assert_int_equal(back[0], t);
+        }
+        vocab_free(v);
+    }
 }
 
 // ---- BPE on bytes
@@ -719,6 +764,7 @@ int main(void) {
         cmocka_unit_test(test_plain_text_is_no_control_token),
         cmocka_unit_test(test_bos_never_twice),
         cmocka_unit_test(test_roles_by_name),
+        cmocka_unit_test(test_roles_over_types),
         cmocka_unit_test(test_harmony_ends),
         cmocka_unit_test(test_all_bytes),
         cmocka_unit_test(test_merges_without_a_token),
