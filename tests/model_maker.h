@@ -36,6 +36,7 @@ struct maker_spec {
 
 static const struct maker_spec maker_specs[] = {
     {"llama", "llama", {MAKER_BASE}},
+    {"qwen2vl", "qwen2vl", {MAKER_BASE, {"rope.dimension_sections", 8888, 'a'}}},
     {"llama-moe", "llama", {MAKER_BASE, {"expert_count", 4, 'u'}, {"expert_used_count", 2, 'u'}}},
     {"llama-mtp", "llama", {MAKER_BASE, {"block_count", 5, 'u'}, {"nextn_predict_layers", 2, 'u'}}},
     {"mimo2-mtp",

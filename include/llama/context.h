@@ -87,7 +87,8 @@ LLAMA_API bool llama_batch_ext_set_embd_state(struct llama_batch_ext *batch, int
 LLAMA_API bool llama_batch_ext_set_output_embd(struct llama_batch_ext *batch, int32_t idx, bool value);
 // Whether entry idx gives logits.
 LLAMA_API bool llama_batch_ext_set_output_logits(struct llama_batch_ext *batch, int32_t idx, bool value);
-// Position of entry idx: one value, or four (t, h, w, e) for models with M-RoPE. All entries have one, or none (then they continue).
+// Position of entry idx: one value, or four (t, h, w, e) for an entry with an embedding in models with M-RoPE, so its embedding is set
+// first. All entries have one, or none (then they continue).
 LLAMA_API bool llama_batch_ext_set_pos(struct llama_batch_ext *batch, int32_t idx, const llama_pos *pos);
 // llama_encode or llama_decode of the batch, with their results.
 LLAMA_API int32_t llama_process(struct llama_context *ctx, enum llama_process_type type, struct llama_batch_ext *batch);

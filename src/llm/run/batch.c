@@ -191,8 +191,9 @@ bool llama_batch_ext_set_output_logits(struct llama_batch_ext *b, int32_t idx, b
 
 bool llama_batch_ext_set_pos(struct llama_batch_ext *b, int32_t idx, const llama_pos *pos) {
     if (!valid(b, idx) || !pos) return false;
-    const bool mrope = b->ctx->model->hp.mrope;
-    for (int k = 0; k < 4; k++) b->pos[4 * idx + k] = mrope ? pos[k] : pos[0];
+    // A token has one position whatever the model; only the parts of an image have four, so no more than one may be read of a token's.
+    const bool four = b->ctx->model->hp.mrope && b->has_embd[idx];
+    for (int k = 0; k < 4; k++) b->pos[4 * idx + k] = four ? pos[k] : k < 3 ? pos[0] : 0;
     b->has_pos[idx] = true;
     return true;
 }
