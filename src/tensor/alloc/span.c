@@ -14,7 +14,8 @@ static bool stays_inside(const struct ggml_gallocr *g, const struct ggml_cgraph 
     const struct ggml_tensor *t = graph->nodes[k];
     int uses = 0;
     if (is_seen(g, t)) return false;
-    for (int j = k + 1; j < i + n; j++) {
+    const int all = graph_use_count(graph, t);
+    for (int j = k + 1; j < i + n && uses < all; j++) {
         const struct ggml_tensor *u = graph->nodes[j];
         bool reads = false;
         for (int s = 0; s < GGML_MAX_SRC; s++) {
@@ -25,7 +26,7 @@ static bool stays_inside(const struct ggml_gallocr *g, const struct ggml_cgraph 
         const bool view = u->view_src && u->view_src == gallocr_root(graph->nodes[k]);
         if (reads && view && !stays_inside(g, graph, i, n, j)) return false;
     }
-    return uses > 0 && uses == graph_use_count(graph, t);
+    return uses > 0 && uses == all;
 }
 
 int gallocr_span(const struct ggml_gallocr *g, const struct ggml_cgraph *graph, const int *node_ids, int i, uint64_t *none) {

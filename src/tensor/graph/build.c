@@ -114,62 +114,74 @@ struct walk {
     bool stale;    // one of them had been added without that
 };
 
-// Enters t into the graph if it is new, and gives its slot.
-static size_t enter(struct walk *w, struct ggml_tensor *t) {
+static void full(struct ggml_cgraph *g) {
+    (void) err_set(ERR_NOMEM,
+                   "graph is full: it was made for %d nodes and as many leafs; make it larger "
+                   "(ggml_new_graph_custom)",
+                   g->size);
+    graph_set_failed(g);
+}
+
+// Enters t, which is new and has that free slot; false if the graph is full.
+static bool enter_new(struct walk *w, struct ggml_tensor *t, size_t slot) {
     struct ggml_cgraph *g = w->g;
-    const size_t before = tensor_set_find(&g->visited, t);
-    if (before != TENSOR_SET_FULL && (g->visited.used[before / 32] >> (before % 32) & 1)) {
-        if (w->compute && !is_leaf(t) && !(t->flags & GGML_TENSOR_FLAG_COMPUTE)) {
-            t->flags |= GGML_TENSOR_FLAG_COMPUTE;
-            w->stale = true;
-        }
-        return before;
-    }
     const bool leaf = is_leaf(t);
-    if (before == TENSOR_SET_FULL || (leaf ? g->n_leafs : g->n_nodes + w->depth) >= g->size) {
-        (void) err_set(ERR_NOMEM,
-                       "graph is full: it was made for %d nodes and as many leafs; make it larger "
-                       "(ggml_new_graph_custom)",
-                       g->size);
-        graph_set_failed(g);
-        return TENSOR_SET_FULL;
-    }
-    const size_t slot = tensor_set_insert(&g->visited, t);
+    if (slot == TENSOR_SET_FULL || (leaf ? g->n_leafs : g->n_nodes + w->depth) >= g->size) return full(g), false;
+    tensor_set_put(&g->visited, slot, t);
     g->use_counts[slot] = 0;
     if (g->grads) g->grads[slot] = g->grad_accs[slot] = NULL;
     if (leaf) {
         append(g, t);
-        return slot;
+        return true;
     }
     if (w->compute) t->flags |= GGML_TENSOR_FLAG_COMPUTE;
     g->nodes[g->size - 1 - w->depth] = t;
     g->cursor[w->depth++] = 0;
+    return true;
+}
+
+// Enters t into the graph if it is new, and gives its slot; TENSOR_SET_FULL if there is no room.
+static inline size_t enter(struct walk *w, struct ggml_tensor *t) {
+    bool there;
+    const size_t slot = tensor_set_probe(&w->g->visited, t, &there);
+    if (!there) return enter_new(w, t, slot) ? slot : TENSOR_SET_FULL;
+    if (w->compute && !(t->flags & GGML_TENSOR_FLAG_COMPUTE) && !is_leaf(t)) {
+        t->flags |= GGML_TENSOR_FLAG_COMPUTE;
+        w->stale = true;
+    }
     return slot;
 }
 
-static struct ggml_tensor *next_source(const struct ggml_cgraph *g, const struct ggml_tensor *t, uint8_t *cursor) {
-    while (*cursor < GGML_MAX_SRC) {
-        const int i = g->order == GRAPH_LEFT_TO_RIGHT ? *cursor : GGML_MAX_SRC - 1 - *cursor;
-        ++*cursor;
-        if (t->src[i]) return t->src[i];
+// Enters sources of t, the node on top of the stack, until one has sources of its own to be entered first: then true. On failure too.
+static inline bool enter_sources(struct walk *w, struct ggml_tensor *t, bool *failed) {
+    struct ggml_cgraph *g = w->g;
+    const int depth = w->depth, back = g->order == GRAPH_LEFT_TO_RIGHT ? 0 : GGML_MAX_SRC - 1;
+    for (int i = g->cursor[depth - 1]; i < GGML_MAX_SRC; i++) {
+        struct ggml_tensor *source = t->src[back ? back - i : i];
+        if (!source) continue;
+        const size_t slot = enter(w, source);
+        *failed = slot == TENSOR_SET_FULL;
+        if (*failed) return true;
+        g->use_counts[slot]++;
+        if (w->depth == depth) continue;
+        g->cursor[depth - 1] = (uint8_t) (i + 1);
+        return true;
     }
-    return NULL;
+    return false;
 }
 
 static void expand(struct ggml_cgraph *g, struct ggml_tensor *root, bool compute) {
     struct walk w = {.g = g, .compute = compute};
+    bool failed = false;
     if (enter(&w, root) == TENSOR_SET_FULL) return;
     while (w.depth > 0) {
         struct ggml_tensor *t = g->nodes[g->size - w.depth];
-        struct ggml_tensor *source = next_source(g, t, &g->cursor[w.depth - 1]);
-        if (!source) {
-            w.depth--;
-            append(g, t);
+        if (enter_sources(&w, t, &failed)) {
+            if (failed) return;
             continue;
         }
-        const size_t slot = enter(&w, source);
-        if (slot == TENSOR_SET_FULL) return;
-        g->use_counts[slot]++;
+        w.depth--;
+        append(g, t);
     }
     if (!w.stale) return;
     for (int i = g->n_nodes - 1; i >= 0; i--) {  // what was added without being computed is now needed, with its sources
@@ -324,5 +336,7 @@ struct ggml_tensor *ggml_graph_get_grad_acc(const struct ggml_cgraph *cgraph, co
 }
 
 int graph_use_count(const struct ggml_cgraph *g, const struct ggml_tensor *t) {
-    return tensor_set_contains(&g->visited, t) ? g->use_counts[tensor_set_find(&g->visited, t)] : 0;
+    bool there;
+    const size_t slot = tensor_set_probe(&g->visited, t, &there);
+    return there ? g->use_counts[slot] : 0;
 }

@@ -4,6 +4,8 @@
 #include "ggml.h"
 #include "base/err.h"
 
+#include <string.h>
+
 // Open-addressing set of tensor pointers; size is a prime or power of two fixed at creation.
 struct tensor_set {
     size_t size;
@@ -12,6 +14,25 @@ struct tensor_set {
 };
 
 #define TENSOR_SET_FULL ((size_t) -1)
+
+// The slot of key (*there) or of a free place for it; TENSOR_SET_FULL if there is neither. Tensors lie at least 16 bytes apart; the
+// multiplication spreads what is left of the address over the high bits.
+static inline size_t tensor_set_probe(const struct tensor_set *s, const struct ggml_tensor *key, bool *there) {
+    const uint64_t h = ((uint64_t) (uintptr_t) key >> 4) * 0x9e3779b97f4a7c15ull;
+    const size_t mask = s->size - 1;
+    size_t i = (size_t) (h >> 32) & mask;
+    for (size_t n = 0; n <= mask; n++, i = (i + 1) & mask) {
+        *there = false;
+        if (!(s->used[i / 32] >> (i % 32) & 1)) return i;
+        *there = s->keys[i] == key;
+        if (*there) return i;
+    }
+    return TENSOR_SET_FULL;
+}
+static inline void tensor_set_put(struct tensor_set *s, size_t slot, struct ggml_tensor *key) {
+    s->used[slot / 32] |= 1u << (slot % 32);
+    s->keys[slot] = key;
+}
 size_t tensor_set_find(const struct tensor_set *s, const struct ggml_tensor *key);  // slot of key or of a free place
 bool tensor_set_contains(const struct tensor_set *s, const struct ggml_tensor *key);
 size_t tensor_set_insert(struct tensor_set *s, struct ggml_tensor *key);  // slot, or TENSOR_SET_FULL
@@ -59,8 +80,19 @@ struct ggml_tensor *tensor_new(struct ggml_context *ctx, enum ggml_type type, in
 // Sets the name to a, b and c joined (NULL ends the list), cut to fit: building graphs formats many names, and printf is
 // a third of the time it takes.
 void tensor_name_from(struct ggml_tensor *t, const char *a, const char *b, const char *c);
-// The same with a number >= 0: "node_17".
+// The same with a short prefix and a number >= 0: "node_17".
 void tensor_name_number(struct ggml_tensor *t, const char *prefix, int number);
+
+// The name of another tensor with a suffix of n bytes, its end included: views are named so.
+static inline void tensor_name_suffix(struct ggml_tensor *t, const char *of, const char *suffix, size_t n) {
+    const size_t k = of[0] ? strnlen(of, GGML_MAX_NAME - 1) : 0;
+    if (k + n > GGML_MAX_NAME) {
+        tensor_name_from(t, of, suffix, NULL);
+        return;
+    }
+    if (k) memcpy(t->name, of, k);
+    memcpy(t->name + k, suffix, n);
+}
 
 // op_params as integers and floats; i counts 4-byte words.
 static inline int32_t tensor_param_i32(const struct ggml_tensor *t, int i) { return t->op_params[i]; }

@@ -1,6 +1,7 @@
 // Making tensors, and views into them. A view refers to the tensor that owns the memory (its root), never to another
 // view, and so an allocator needs to look up one step only.
 #include "graph/graph_int.h"
+#include "type/type.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -24,44 +25,39 @@ bool ggml_is_error(const struct ggml_tensor *tensor) { return tensor == &error_t
 size_t ggml_tensor_overhead(void) { return sizeof(struct ggml_object) + GGML_TENSOR_SIZE; }
 
 static enum err check_shape(enum ggml_type type, int n_dims, const int64_t *ne) {
-    const int64_t block = ggml_blck_size(type);
-    if (block <= 0) return err_set(ERR_INVALID, "new tensor: there is no element type %d", (int) type);
+    const struct type *facts = type_facts(type);
+    if (!facts) return err_set(ERR_INVALID, "new tensor: there is no element type %d", (int) type);
     if (n_dims < 1 || n_dims > GGML_MAX_DIMS) {
         return err_set(ERR_INVALID, "new tensor: %d dimensions; 1 to %d are possible", n_dims, GGML_MAX_DIMS);
     }
     for (int i = 0; i < n_dims; i++) {
         if (ne[i] < 0) return err_set(ERR_INVALID, "new tensor: dimension %d is negative (%lld)", i, (long long) ne[i]);
     }
-    if (ne[0] % block != 0) {
-        return err_set(ERR_INVALID, "new tensor: rows of %lld elements do not divide into blocks of %lld, as type %s needs",
-                       (long long) ne[0], (long long) block, ggml_type_name(type));
-    }
-    return ERR_OK;
+    if (facts->block == 1 || ne[0] % facts->block == 0) return ERR_OK;
+    return err_set(ERR_INVALID, "new tensor: rows of %lld elements do not divide into blocks of %lld, as type %s needs",
+                   (long long) ne[0], (long long) facts->block, ggml_type_name(type));
 }
 
-// Strides of a packed tensor; false if its size does not fit 63 bits.
-static bool pack(struct ggml_tensor *t) {
-    const size_t size = ggml_type_size(t->type);
-    const int64_t n_block = t->ne[0] / ggml_blck_size(t->type);
-    t->nb[0] = size;
-    if (__builtin_mul_overflow(size, (size_t) n_block, &t->nb[1])) return false;
-    for (int i = 2; i < GGML_MAX_DIMS; i++) {
-        if (__builtin_mul_overflow(t->nb[i - 1], (size_t) t->ne[i - 1], &t->nb[i])) return false;
-    }
-    size_t all;
-    return !__builtin_mul_overflow(t->nb[3], (size_t) t->ne[3], &all) && all <= INT64_MAX;
+// Strides of a packed tensor, and its bytes; false if they do not fit 63 bits.
+static bool pack(const struct type *facts, const int64_t ne[GGML_MAX_DIMS], size_t nb[GGML_MAX_DIMS], size_t *bytes) {
+    const size_t n_block = facts->block == 1 ? (size_t) ne[0] : (size_t) (ne[0] / facts->block);
+    bool over = __builtin_mul_overflow(facts->size, n_block, &nb[1]);
+    nb[0] = facts->size;
+    for (int i = 2; i < GGML_MAX_DIMS; i++) over |= __builtin_mul_overflow(nb[i - 1], (size_t) ne[i - 1], &nb[i]);
+    over |= __builtin_mul_overflow(nb[3], (size_t) ne[3], bytes);
+    return !over && *bytes <= INT64_MAX;
 }
 
-struct ggml_tensor *tensor_new(struct ggml_context *ctx, enum ggml_type type, int n_dims, const int64_t *ne,
+struct ggml_tensor *tensor_new(struct ggml_context *ctx, enum ggml_type type, int n_dims, const int64_t *sizes,
                                struct ggml_tensor *view_src, size_t view_offs) {
-    if (check_shape(type, n_dims, ne) != ERR_OK) return tensor_error();
+    if (check_shape(type, n_dims, sizes) != ERR_OK) return tensor_error();
     if (ggml_is_error(view_src)) return view_src;
-    struct ggml_tensor head = {.type = type, .ne = {1, 1, 1, 1}};
-    for (int i = 0; i < n_dims; i++) head.ne[i] = ne[i];
-    if (!pack(&head)) {
+    int64_t ne[GGML_MAX_DIMS] = {1, 1, 1, 1};
+    size_t nb[GGML_MAX_DIMS], all;
+    for (int i = 0; i < n_dims; i++) ne[i] = sizes[i];
+    if (!pack(type_facts(type), ne, nb, &all)) {
         (void) err_set(ERR_INVALID, "new tensor: %s [%lld, %lld, %lld, %lld] is larger than 64 bits can count",
-                       ggml_type_name(type), (long long) head.ne[0], (long long) head.ne[1], (long long) head.ne[2],
-                       (long long) head.ne[3]);
+                       ggml_type_name(type), (long long) ne[0], (long long) ne[1], (long long) ne[2], (long long) ne[3]);
         return tensor_error();
     }
     if (view_src && view_src->view_src) {
@@ -69,11 +65,14 @@ struct ggml_tensor *tensor_new(struct ggml_context *ctx, enum ggml_type type, in
         view_src = view_src->view_src;
     }
     const bool has_data = ctx && !ctx->no_alloc && !view_src;
-    const size_t bytes = has_data ? ggml_nbytes(&head) : 0;
+    const size_t bytes = has_data ? all : 0;
     struct ggml_object *o = context_object_new(ctx, GGML_OBJECT_TYPE_TENSOR, GGML_TENSOR_SIZE + bytes);
     if (!o) return tensor_error();
     struct ggml_tensor *t = object_content(ctx, o);
-    *t = head;
+    memset(t, 0, sizeof *t);
+    t->type = type;
+    memcpy(t->ne, ne, sizeof ne);
+    memcpy(t->nb, nb, sizeof nb);
     t->view_src = view_src;
     t->view_offs = view_src ? view_offs : 0;
     if (view_src && view_src->data) t->data = (char *) view_src->data + view_offs;
@@ -122,7 +121,7 @@ struct ggml_tensor *ggml_view_tensor(struct ggml_context *ctx, struct ggml_tenso
     if (missing(src, "ggml_view_tensor") || ggml_is_error(src)) return tensor_error();
     struct ggml_tensor *t = tensor_new(ctx, src->type, GGML_MAX_DIMS, src->ne, src, 0);
     if (ggml_is_error(t)) return t;
-    tensor_name_from(t, src->name, " (view)", NULL);
+    tensor_name_suffix(t, src->name, " (view)", sizeof " (view)");
     memcpy(t->nb, src->nb, sizeof t->nb);
     return t;
 }
@@ -163,11 +162,15 @@ void tensor_name_from(struct ggml_tensor *t, const char *a, const char *b, const
 }
 
 void tensor_name_number(struct ggml_tensor *t, const char *prefix, int number) {
-    char digits[12], *p = digits + sizeof digits - 1;
-    *p = '\0';
-    do *--p = (char) ('0' + number % 10);
-    while ((number /= 10) > 0);
-    tensor_name_from(t, prefix, p, NULL);
+    char digits[12], *p = digits + sizeof digits;
+    unsigned n = (unsigned) number;
+    char *to = t->name;
+    if (ggml_is_error(t)) return;
+    do *--p = (char) ('0' + n % 10);
+    while ((n /= 10) > 0);
+    while (*prefix) *to++ = *prefix++;
+    while (p < digits + sizeof digits) *to++ = *p++;
+    *to = '\0';
 }
 
 static void set_flag(struct ggml_tensor *t, enum ggml_tensor_flag flag) {

@@ -16,7 +16,7 @@ const float *mm_row(const struct ggml_tensor *t, int64_t i1, int64_t i2, int64_t
 }
 
 enum err mm_check(const char *name, const struct ggml_tensor *a, const struct ggml_tensor *b) {
-    const struct type *ta = type_get(a->type), *tb = type_get(b->type);
+    const struct type *ta = type_facts(a->type), *tb = type_facts(b->type);
     if (!ta || !ta->decode)
         return err_set(ERR_INVALID, "%s: the first source has type %d, which cannot be multiplied", name, a->type);
     if (!tb || !tb->decode)

@@ -26,7 +26,7 @@ struct ggml_tensor *ggml_permute(struct ggml_context *ctx, struct ggml_tensor *a
     if (check(axis) != ERR_OK) return tensor_error();
     struct ggml_tensor *t = ggml_view_tensor(ctx, a);
     if (ggml_is_error(t)) return t;
-    tensor_name_from(t, a->name, " (permuted)", NULL);
+    tensor_name_suffix(t, a->name, " (permuted)", sizeof " (permuted)");
     for (int i = 0; i < GGML_MAX_DIMS; i++) {
         t->ne[axis[i]] = a->ne[i];
         t->nb[axis[i]] = a->nb[i];

@@ -106,16 +106,26 @@ struct ggml_tensor *op_build_as(struct ggml_context *ctx, enum ggml_op id, const
         if (src[i] && ggml_is_error(src[i])) return src[i];
     }
     const struct op *op = op_get(id);
-    struct ggml_tensor head = {.op = id, .type = GGML_TYPE_COUNT};
+    struct ggml_tensor head;  // as much of it as infer looks at
     struct op_shape shape = {.ne = {1, 1, 1, 1}};
     if (!op) {
         (void) err_set(ERR_UNSUPPORTED, "operation %s is not part of this build", ggml_op_name(id));
         return tensor_error();
     }
-    if (want) {
-        head.type = want->type;
-        memcpy(head.ne, want->ne, sizeof head.ne);
+    head.op = id;
+    head.type = want ? want->type : GGML_TYPE_COUNT;
+    head.buffer = NULL;
+    head.view_src = NULL;
+    head.view_offs = 0;
+    head.data = NULL;
+    head.flags = 0;
+    head.name[0] = '\0';
+    for (int d = 0; d < GGML_MAX_DIMS; d++) {
+        head.ne[d] = want ? want->ne[d] : 0;
+        head.nb[d] = 0;
     }
+    memset(head.op_params, 0, sizeof head.op_params);
+    memset(head.src, 0, sizeof head.src);
     if (fill(&head, op, params, n_params, src, n_src) != ERR_OK || op->infer(&head, &shape) != ERR_OK) return tensor_error();
     if (over && check_over(&head, over, &shape) != ERR_OK) return tensor_error();
 

@@ -33,7 +33,7 @@ static struct ggml_tensor *reshape(struct ggml_context *ctx, struct ggml_tensor 
     if (check(a, ne) != ERR_OK) return tensor_error();
     struct ggml_tensor *t = tensor_new(ctx, a->type, n_dims, sizes, a, 0);
     if (ggml_is_error(t)) return t;
-    tensor_name_from(t, a->name, " (reshaped)", NULL);
+    tensor_name_suffix(t, a->name, " (reshaped)", sizeof " (reshaped)");
     t->op = GGML_OP_RESHAPE;
     t->src[0] = a;
     return t;

@@ -14,7 +14,7 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
 struct ggml_tensor *ggml_transpose(struct ggml_context *ctx, struct ggml_tensor *a) {
     struct ggml_tensor *t = ggml_view_tensor(ctx, a);
     if (ggml_is_error(t)) return t;
-    tensor_name_from(t, a->name, " (transposed)", NULL);
+    tensor_name_suffix(t, a->name, " (transposed)", sizeof " (transposed)");
     t->ne[0] = a->ne[1];
     t->ne[1] = a->ne[0];
     t->nb[0] = a->nb[1];

@@ -65,7 +65,7 @@ static struct ggml_tensor *view(struct ggml_context *ctx, struct ggml_tensor *a,
     struct ggml_tensor *t = tensor_new(ctx, a->type, n_dims, ne, a, offset);
     if (ggml_is_error(t)) return t;
     memcpy(t->nb, head.nb, sizeof t->nb);
-    tensor_name_from(t, a->name, " (view)", NULL);
+    tensor_name_suffix(t, a->name, " (view)", sizeof " (view)");
     t->op = GGML_OP_VIEW;
     memcpy(t->op_params, &offset, sizeof offset);
     t->src[0] = a;

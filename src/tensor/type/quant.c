@@ -42,7 +42,7 @@ void ggml_cpu_bf16_to_fp32(const ggml_bf16_t *x, float *y, int64_t n) { ggml_bf1
 
 // ---- facts ------------------------------------------------------------------------------------------------------------
 static const struct type *known(enum ggml_type id) {
-    const struct type *t = type_get(id);
+    const struct type *t = type_facts(id);
     if (!t) (void) err_set(ERR_INVALID, "%d is not an element type", (int) id);
     return t;
 }

@@ -30,6 +30,12 @@ static const struct type *const source[N_LEVEL][GGML_TYPE_COUNT] = {
 };
 #undef TYPE
 
+const struct type *const type_table[GGML_TYPE_COUNT] = {
+#define TYPE(ID, name) [GGML_TYPE_##ID] = &type_##name##_scalar,
+#include "type/type.def"
+#undef TYPE
+};
+
 // ggml_vec_dot_t carries no type, so each type needs a function of its own. One product per call: nrc above 1 is for
 // kernels that announce it in nrows, none here does; bs, bx and by matter only there.
 #define TYPE(ID, name)                                                                                                      \

@@ -36,6 +36,11 @@ struct type {
     double tolerance;  // bound on the normalised mean squared error of encode, then decode, of uniform data
 };
 
+// By id, what is the same at every level: names, sizes, kinds, which functions there are. NULL: unknown, or retired.
+extern const struct type *const type_table[GGML_TYPE_COUNT];
+static inline const struct type *type_facts(enum ggml_type id) {
+    return (unsigned) id < GGML_TYPE_COUNT ? type_table[id] : NULL;
+}
 // The type at the active ISA level; NULL for ids that are unknown, retired or out of range.
 const struct type *type_get(enum ggml_type id);
 // The same at a given ISA level, for tests.

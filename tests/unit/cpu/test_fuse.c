@@ -340,6 +340,20 @@ static void test_halves(void **state) {
     check_fused(build_halves, 3);
 }
 
+// A product per head, joined with further rows that are read where they lie.
+static struct ggml_tensor *build_joined(struct plan *p, struct ggml_tensor *x) {
+    struct ggml_tensor *w = ggml_new_tensor_3d(p->weights, p->type, 32, 40, 3);
+    struct ggml_tensor *q = ggml_reshape_3d(p->c, ggml_scale(p->c, x, 0.5f), 32, 3, p->n_col);
+    struct ggml_tensor *y = inner(p, ggml_mul_mat(p->c, w, ggml_permute(p->c, q, 0, 2, 1, 3)));
+    struct ggml_tensor *rest = ggml_view_3d(p->c, q, 8, 3, p->n_col, q->nb[1], q->nb[2], 16 * sizeof(float));
+    return ggml_concat(p->c, ggml_permute(p->c, y, 0, 2, 1, 3), rest, 0);
+}
+
+static void test_joined(void **state) {
+    (void) state;
+    check_fused(build_joined, 1);
+}
+
 // Layer norm with scale and shift; bias, activation, scale, residual on the right and on the left.
 static struct ggml_tensor *build_classic(struct plan *p, struct ggml_tensor *x) {
     struct ggml_tensor *h = ggml_mul(p->c, inner(p, ggml_norm(p->c, x, 1e-5f)), weight(p, GGML_TYPE_F32, 96, 1));
@@ -517,6 +531,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_norm, begin, end),
         cmocka_unit_test_setup_teardown(test_gated, begin, end),
         cmocka_unit_test_setup_teardown(test_halves, begin, end),
+        cmocka_unit_test_setup_teardown(test_joined, begin, end),
         cmocka_unit_test_setup_teardown(test_classic, begin, end),
         cmocka_unit_test_setup_teardown(test_residual_is_normed, begin, end),
         cmocka_unit_test_setup_teardown(test_experts, begin, end),

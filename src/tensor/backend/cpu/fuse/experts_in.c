@@ -79,7 +79,6 @@ static int parse(struct pattern *p, struct ggml_tensor *const *nodes, int n) {
 }
 
 static int match(const struct ggml_cgraph *g, int i) {
-    if (g->nodes[i]->op != GGML_OP_MUL_MAT_ID) return 0;
     struct pattern p;
     return parse(&p, &g->nodes[i], g->n_nodes - i < FUSE_MAX ? g->n_nodes - i : FUSE_MAX);
 }
@@ -204,5 +203,10 @@ static void run(struct task *k, struct ggml_tensor **nodes, int n) {
     }
 }
 
-const struct fuse fuse_experts_in = {
-    .name = "experts_in", .planned = true, .match = match, .threads = experts_threads, .scratch = scratch, .run = run};
+const struct fuse fuse_experts_in = {.name = "experts_in",
+                                     .planned = true,
+                                     .begins = {GGML_OP_MUL_MAT_ID},
+                                     .match = match,
+                                     .threads = experts_threads,
+                                     .scratch = scratch,
+                                     .run = run};

@@ -69,7 +69,6 @@ static int parse(struct pattern *p, struct ggml_tensor *const *nodes, int n) {
 }
 
 static int match(const struct ggml_cgraph *g, int i) {
-    if (g->nodes[i]->op != GGML_OP_MUL_MAT_ID) return 0;
     struct pattern p;
     return parse(&p, &g->nodes[i], g->n_nodes - i < 2 * FUSE_MAX ? g->n_nodes - i : 2 * FUSE_MAX);
 }
@@ -193,5 +192,10 @@ static void run(struct task *k, struct ggml_tensor **nodes, int n) {
         run_rows(&l, k, &g, i * l.rows, (i + 1) * l.rows < t->ne[0] ? (i + 1) * l.rows : t->ne[0]);
 }
 
-const struct fuse fuse_experts_out = {
-    .name = "experts_out", .planned = true, .match = match, .threads = experts_threads, .scratch = scratch, .run = run};
+const struct fuse fuse_experts_out = {.name = "experts_out",
+                                      .planned = true,
+                                      .begins = {GGML_OP_MUL_MAT_ID},
+                                      .match = match,
+                                      .threads = experts_threads,
+                                      .scratch = scratch,
+                                      .run = run};

@@ -14,9 +14,14 @@ static const struct fuse *const patterns[] = {
 
 enum { N_PATTERNS = sizeof patterns / sizeof patterns[0] };
 
+static inline int match(const struct fuse *f, const struct ggml_cgraph *g, int i) {
+    const enum ggml_op op = g->nodes[i]->op;
+    return op != GGML_OP_NONE && (op == f->begins[0] || op == f->begins[1] || op == f->begins[2]) ? f->match(g, i) : 0;
+}
+
 int fuse_span(const struct ggml_cgraph *g, int i) {
     for (int k = 0; k < N_PATTERNS; k++) {
-        const int n = patterns[k]->planned ? patterns[k]->match(g, i) : 0;
+        const int n = patterns[k]->planned ? match(patterns[k], g, i) : 0;
         if (n > 0) return n;
     }
     return 1;
@@ -32,7 +37,7 @@ static bool is_missing(struct ggml_tensor *const *nodes, int n) {
 
 const struct fuse *fuse_find(const struct ggml_cgraph *g, int i, int *n) {
     for (int k = 0; k < N_PATTERNS; k++) {
-        *n = patterns[k]->match(g, i);
+        *n = match(patterns[k], g, i);
         if (*n > 0 && (!patterns[k]->planned || is_missing(&g->nodes[i], *n))) return patterns[k];
     }
     *n = 1;
@@ -42,7 +47,7 @@ const struct fuse *fuse_find(const struct ggml_cgraph *g, int i, int *n) {
 size_t fuse_scratch(const struct ggml_cgraph *g, int i, int n_threads, int *most) {
     size_t bytes = 0;
     for (int k = 0; k < N_PATTERNS; k++) {
-        const int n = patterns[k]->match(g, i);
+        const int n = match(patterns[k], g, i);
         if (n == 0) continue;
         const int nth = patterns[k]->threads(&g->nodes[i], n, n_threads);
         const size_t need = patterns[k]->scratch(&g->nodes[i], n, nth);

@@ -18,6 +18,8 @@ struct fuse {
     // least one of them is missing, the pattern is used. Without this mark every result is written, and the allocator plans the
     // nodes one by one.
     bool planned;
+    // Operations of the first node: match is asked for no others. Unused places are 0.
+    enum ggml_op begins[3];
     // Nodes from i on that are computed as one, 0 if this is not a place for the pattern. Cheap: asked for every node.
     int (*match)(const struct ggml_cgraph *g, int i);
     // Threads of use for the n nodes, out of n_threads; depends on shapes alone.

@@ -164,7 +164,8 @@ static bool add_epilogue(struct linear *l, struct ggml_tensor *t) {
 // Reads the pattern off the nodes; gives the number of nodes it spans, 0 if there is none.
 static int parse(struct linear *l, struct ggml_tensor *const *nodes, int n) {
     int span = 0;
-    *l = (struct linear){0};
+    l->x = l->in = l->norm = l->scale = l->shift = NULL;  // tiles and members are written as they come
+    l->n_tiles = l->n_members = l->n_epilogues = 0;
     for (int i = 0; i < n; i++) {
         const struct op *op = op_get(nodes[i]->op);
         if (fuse_is_view(nodes[i])) continue;
@@ -176,8 +177,6 @@ static int parse(struct linear *l, struct ggml_tensor *const *nodes, int n) {
 }
 
 static int match(const struct ggml_cgraph *g, int i) {
-    const enum ggml_op op = g->nodes[i]->op;
-    if (op != GGML_OP_MUL_MAT && op != GGML_OP_RMS_NORM && op != GGML_OP_NORM) return 0;
     struct linear l;
     return parse(&l, &g->nodes[i], g->n_nodes - i < FUSE_MAX ? g->n_nodes - i : FUSE_MAX);
 }
@@ -244,7 +243,7 @@ static size_t plan_tiles(struct layout *m, int n_threads) {
 }
 
 static bool lay_out(struct layout *m, struct ggml_tensor *const *nodes, int n, int n_threads) {
-    *m = (struct layout){0};
+    m->kernel = m->tile_bytes = 0;
     if (parse(&m->l, nodes, n) != n) return false;
     const size_t act = plan_tiles(m, n_threads);
     const int64_t k = m->l.in->ne[0];
@@ -486,5 +485,10 @@ static void run(struct task *k, struct ggml_tensor **nodes, int n) {
     }
 }
 
-const struct fuse fuse_linear = {
-    .name = "linear", .planned = true, .match = match, .threads = threads, .scratch = scratch, .run = run};
+const struct fuse fuse_linear = {.name = "linear",
+                                 .planned = true,
+                                 .begins = {GGML_OP_MUL_MAT, GGML_OP_RMS_NORM, GGML_OP_NORM},
+                                 .match = match,
+                                 .threads = threads,
+                                 .scratch = scratch,
+                                 .run = run};

@@ -167,4 +167,5 @@ static void run(struct task *k, struct ggml_tensor **nodes, int n) {
     }
 }
 
-const struct fuse fuse_shared = {.name = "shared", .match = match, .threads = threads, .scratch = scratch, .run = run};
+const struct fuse fuse_shared = {
+    .name = "shared", .begins = {GGML_OP_MUL_MAT}, .match = match, .threads = threads, .scratch = scratch, .run = run};
