@@ -44,8 +44,7 @@ part_small() {
 }
 part_several() {
     local m=$models/1b-Q4_0.gguf
-    [ -f "$m" ] && bench "4. eight at once (as 8 columns)" -m "$m" -p 8 -n 16 -r 5
-    [ -f "$m" ] && "$build/bin/bench_mm" -t 2 q4_0 2>/dev/null | tail -n 3
+    [ -f "$m" ] && "$build/bin/bench_several" "$m" | sed 's/^[^:]*: \(one.*\), \([0-9.]* times one\)$/| 4. eight sequences >= 2.5 times one: 1.1B Q4_0 | \1 | \2 | `bench_several` |/'
 }
 part_depth() { bench "5. depth 8,192" -m "$models/smollm2.gguf" -d 8192 -p 64 -n 16 -r 3; "$build/bin/bench_attn" -D 8192 -r 5 f16; }
 
