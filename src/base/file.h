@@ -31,13 +31,17 @@ MUST_USE enum err file_read(const struct file *f, uint64_t offset, void *data, s
 MUST_USE enum err file_map(const struct file *f, uint64_t offset, uint64_t n, struct file_map *map);
 void file_unmap(struct file_map *map);
 
-// Gives a file that is whole its real name. Only a file is replaced: what else bears the name (-o /dev/null, run by root) stays, and
-// errno is EEXIST. 0 or -1. Inline: the program has no file.c of its own.
-static inline int file_rename(const char *tmp, const char *path) {
+// Whether a file can get this name: nothing bears it yet, or a file that it replaces. Else -1, and errno is EISDIR, or EEXIST for what else
+// bears it (-o /dev/null, run by root). To be asked before long work, too. Inline: the program has no file.c of its own.
+static inline int file_replaceable(const char *path) {
     struct stat st;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        errno = S_ISDIR(st.st_mode) ? EISDIR : EEXIST;
-        return -1;
-    }
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) return 0;
+    errno = S_ISDIR(st.st_mode) ? EISDIR : EEXIST;
+    return -1;
+}
+
+// Gives a file that is whole its real name, if that is replaceable. 0 or -1.
+static inline int file_rename(const char *tmp, const char *path) {
+    if (file_replaceable(path) != 0) return -1;
     return rename(tmp, path);
 }

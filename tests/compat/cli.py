@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 EXE, MODEL = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 tests = []
@@ -79,6 +80,11 @@ def run_names_paris_and_repeats():
     b = lamina("run", "-m", MODEL, "-p", "The capital of France is", "-n", "16", "--temp", "0", "-t", "1", "-ub", "3", "--no-mmap")
     assert a[0] == 0 and b"Paris" in a[1] and a[1] == b[1], (a, b)
     assert "tokens/s" in a[2]
+
+
+@test
+def a_text_without_end_is_refused():
+    fails(1, "1024 MiB", "run", "-m", MODEL, "-f", "/dev/zero", "-n", "1")
 
 
 @test
@@ -208,6 +214,7 @@ def seeds_overrides_and_places_are_checked():
     fails(2, "PATTERN=BUFFER_TYPE", *run("-ot", "blk"))
     fails(1, "no regular expression", *run("-ot", "[=CPU"))
     fails(2, "whole number", *run("--override-kv", "llama.block_count=int:many"))
+    fails(2, "64 bits", *run("--override-kv", "llama.block_count=int:99999999999999999999"))
     fails(2, "true or false", *run("--override-kv", "tokenizer.ggml.add_bos_token=bool:maybe"))
     fails(2, "127 bytes", *run("--override-kv", "general.name=str:" + "x" * 200))
 
@@ -230,6 +237,9 @@ def only_files_are_replaced():
     pipe = os.path.join(TMP, "pipe")
     os.mkfifo(pipe)
     fails(1, "(?i)exists", "quantize", "--allow-requantize", MODEL, pipe, "q8_0")
+    before = time.time()
+    fails(1, "(?i)directory", "quantize", "--allow-requantize", MODEL, TMP, "q2_k")
+    assert time.time() - before < 2, "asked only after the work"
     fails(1, "(?i)exists", "state", "save", pipe, "-m", MODEL, "-p", "Hello")
     assert stat.S_ISFIFO(os.stat(pipe).st_mode)
     assert [f for f in os.listdir(TMP) if f.startswith("pipe")] == ["pipe"]

@@ -38,8 +38,9 @@ static const char *override_value(struct llama_model_kv_override *o, const char 
     char *end = NULL;
     if (!strcmp(type, "int")) {
         o->tag = LLAMA_KV_OVERRIDE_TYPE_INT;
+        errno = 0;
         o->val_i64 = strtoll(value, &end, 10);
-        return end == value || *end ? "a whole number" : NULL;
+        return end == value || *end || errno ? "a whole number of 64 bits" : NULL;
     }
     if (!strcmp(type, "float")) {
         o->tag = LLAMA_KV_OVERRIDE_TYPE_FLOAT;
@@ -291,6 +292,8 @@ void session_close(struct session *s) {
 
 // ---- text and tokens -----------------------------------------------------------------------------------------------
 
+#define TEXT_MAX (1 << 30)  // far more than any context holds; a device such as /dev/zero never ends
+
 int text_read(struct text *t, const char *path) {
     FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (!f) return console_error("cannot open %s: %s", path, strerror(errno));
@@ -298,6 +301,12 @@ int text_read(struct text *t, const char *path) {
     *t = (struct text){0};
     for (;;) {
         if (t->size == room) {
+            if (room >= TEXT_MAX) {
+                if (f != stdin) fclose(f);
+                free(t->data);
+                *t = (struct text){0};
+                return console_error("%s holds more than the %d MiB that a text may have", path, TEXT_MAX >> 20);
+            }
             room = room ? 2 * room : 1 << 16;
             char *grown = realloc(t->data, room);
             if (!grown) break;

@@ -23,6 +23,7 @@ void source_close(struct source *s) {
 }
 
 int shard_begin(struct shard *w, const char *path, const struct gguf_context *out) {
+    if (file_replaceable(path) != 0) return console_error("cannot write %s: %s", path, strerror(errno));
     snprintf(w->path, sizeof(w->path), "%s", path);
     snprintf(w->tmp, sizeof(w->tmp), "%s.part", path);
     w->file = fopen(w->tmp, "wb");

@@ -323,6 +323,7 @@ static enum err make_header(struct job *j, int i, const char *path) {
 }
 
 static enum err open_output(struct output *o) {
+    if (file_replaceable(o->path) != 0) return err_set(ERR_IO, "cannot write %s: %s", o->path, strerror(errno));
     snprintf(o->tmp, sizeof(o->tmp), "%s.part", o->path);
     FILE *f = fopen(o->tmp, "wb");
     if (!f) return err_set(ERR_IO, "cannot write %s: %s", o->tmp, strerror(errno));

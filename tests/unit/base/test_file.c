@@ -117,6 +117,10 @@ static void test_rename(void **state) {
     assert_int_equal(st.st_size, 3);
     // a folder or a device keeps its name, and what was written stays for the caller to remove
     test_write(dir, "whole", "new", 3);
+    assert_int_equal(file_replaceable(path), 0);
+    assert_int_equal(file_replaceable("/nonexistent/x"), 0);
+    assert_int_equal(file_replaceable(dir), -1);
+    assert_int_equal(errno, EISDIR);
     assert_int_equal(file_rename(tmp, dir), -1);
     assert_int_equal(errno, EISDIR);
     char pipe[600];
