@@ -16,7 +16,7 @@
 #define AMX __attribute__((target("amx-tile,amx-int8,amx-bf16")))
 #define AMX_INLINE static inline __attribute__((always_inline, target("amx-tile,amx-int8,amx-bf16")))
 
-enum { L = MM_L, COLS = 16, LEAST = 3, PANELS = 8, PANEL_BYTES = 1 << 20 };
+enum { L = MM_L, COLS = 16, LEAST = 3, PANELS = 8, PANEL_BYTES = 1 << 20, RANGE = 40 };
 
 #define TILE_LOAD(t, p, stride)                                                                                             \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(p), "r"((size_t) (stride)) : "memory")
@@ -225,12 +225,20 @@ INLINE int n_tile_columns(const struct mm_job *j, int64_t c0) {
     return (int) (left < room ? left : room);
 }
 
+// Asks for L rows from `row`, as far as there are so many.
+static void prefetch_rows(const struct mm_job *j, const struct type *type, int64_t row) {
+    const size_t bytes = (size_t) (j->k / type->block) * type->size;
+    for (int64_t r = row; r < row + L && r < j->n_row; r++) {
+        for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(j->a + (size_t) r * j->a_stride + at, 0, 2);
+    }
+}
+
 // Many columns: a few panels of rows are unpacked whole. They stay in the second-level cache while all columns pass by, 16 at a
 // time; a range of k of these is in the first while the panels pass by.
 AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *tiles, int sub) {
     const struct type *type = type_get(j->type);
     struct scratch *s = j->scratch;
-    const int64_t n_group = j->k / 32;
+    const int64_t n_group = j->k / 32, n_range = (n_group + RANGE - 1) / RANGE;
     struct panel_group *panels = (struct panel_group *) (void *) (s->columns + n_group);
     const int step = group_step(n_group), most = n_panels(n_group);
     for (int64_t row = j->row0; row < j->row1; row += most * L) {
@@ -238,11 +246,13 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
         int n_panel = 0, configured = 0;
         for (; n_panel < most && row + n_panel * L < j->row1; n_panel++) {
             rows[n_panel] = span_at(j, row + n_panel * L);
+            if (n_panel + 1 < most) prefetch_rows(j, type, row + (n_panel + 1) * L);
             for (int64_t group = 0; group < n_group; group += step) {
                 const int n = n_group - group < step ? (int) (n_group - group) : step;
                 unpack_rows(j, type, unpack, s, rows + n_panel, group, n, panels + n_panel * n_group + group);
             }
         }
+        prefetch_rows(j, type, row + n_panel * L);  // the next range begins there, most often
         int C;
         for (int64_t c0 = 0; c0 < j->n_col; c0 += C) {
             int lane;
@@ -251,8 +261,9 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
             if (C != configured) configure(C, sub);
             configured = C;
             memset(s->total, 0, sizeof *s->total * (size_t) n_panel);
-            for (int64_t group = 0; group < n_group; group += step) {
-                const int n = n_group - group < step ? (int) (n_group - group) : step;
+            for (int64_t i = 0; i < n_range; i++) {
+                const int64_t group = n_group * i / n_range;
+                const int n = (int) (n_group * (i + 1) / n_range - group);
                 for (int p = 0; p < n_panel; p++) {
                     if (group + n == n_group) {  // results, which come next
                         for (int c = 0; c < C; c++) __builtin_prefetch(mm_job_result(j, c0 + c) + rows[p].lo, 1);
