@@ -86,6 +86,7 @@ INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g,
                     const vi t =
                         max == 255 ? VI_(maddubs_epi16)(VI_(abs_epi8)(w), with_sign(a, w)) : VI_(maddubs_epi16)(w, a);
                     s[c] = i ? VI_(add_epi16)(s[c], t) : t;
+                    __asm__("" : "+v"(s[c]));  // in this order: else all products come first, and are spilled
                 }
             }
             UNROLL for (int c = 0; c < C; c++) acc[r][c] = VI_(add_epi32)(acc[r][c], VI_(madd_epi16)(s[c], ones));
@@ -283,6 +284,9 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, co
                                                       : sums ? vf_load(sums[r][c0 + c])
                                                              : span_load(y, rows + r));
             }
+        }
+        for (int c = 0; c < C && (!sums || last); c++) {
+            for (int r = 0; r < R && rows[r].step == 1; r++) __builtin_prefetch(mm_job_result(j, c0 + c) + rows[r].lo, 1);
         }
         tiles[C](panel, n, x, (ptrdiff_t) j->act_stride * C, total);
         for (int c = 0; c < C; c++) {
