@@ -182,11 +182,13 @@ static bool all_see(const struct attn_run *r, uint64_t all) {
 // How keys come to the tiles.
 enum keys { KEYS_UNPACKED, KEYS_TURNED, KEYS_HALVES, KEYS_Q8_0 };
 
-static enum keys keys_of(const struct attn_plan *p, const struct rows *k, int64_t cell) {
+static enum keys keys_of(const struct attn_run *r, const struct rows *k, int64_t cell) {
+    const struct attn_plan *p = r->p;
     const bool whole = cell + ATTN_BLOCK <= p->n_kv && p->d % 32 == 0;
     if (!whole) return KEYS_UNPACKED;
     switch (attn_form_of(k->x->type)) {
-        case ATTN_F32: return k->x->nb[1] % sizeof(float) == 0 ? KEYS_TURNED : KEYS_UNPACKED;
+        case ATTN_F32:  // for few rows memory is what takes time, and only unpacking looks ahead
+            return r->n_row > ATTN_ROWS && k->x->nb[1] % sizeof(float) == 0 ? KEYS_TURNED : KEYS_UNPACKED;
         case ATTN_F16:
         case ATTN_BF16: return p->kern->turn_halves ? KEYS_HALVES : KEYS_UNPACKED;
         case ATTN_Q8_0: return p->kern->turn_q8_0 ? KEYS_Q8_0 : KEYS_UNPACKED;
@@ -238,7 +240,7 @@ void flash_attn_block(struct attn_run *r, int64_t b) {
     if (!all) return;
     const struct rows k = rows_at(r, p->k, p->k_type, cell, 0), v = rows_at(r, p->v, p->v_type, cell, 0);
     const bool same = all_see(r, all);
-    const enum keys keys = keys_of(p, &k, cell);
+    const enum keys keys = keys_of(r, &k, cell);
     const enum values values = values_of(r, all, same);
     // Calls that ask for what comes next: of turning or unpacking keys, the scores of halves, exponentials, values.
     const int64_t turning = keys == KEYS_TURNED ? 0 : keys == KEYS_UNPACKED ? ATTN_BLOCK : p->d;
