@@ -26,7 +26,7 @@ fuzz_one() {
     mkdir -p "$corpus" && "build/fuzz/bin/fuzz-$name" -n 0 -w "$corpus" >/dev/null || return 1
     : >"$log"; : >"$times"
     while left=$((seconds - $(used "$times"))); [ $left -gt 0 ]; do
-        { time "build/fuzz/bin/libfuzzer-$name" -max_total_time="$left" -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 \
+        { time "build/fuzz/bin/libfuzzer-$name" -max_total_time="$left" -timeout=25 -report_slow_units=1000000 -rss_limit_mb=4096 -print_final_stats=1 \
             -artifact_prefix="build/fuzz/crash-$name-" "$corpus" >"$log.round" 2>&1; } 2>>"$times"
         local status=$?
         cat "$log.round" >>"$log"
