@@ -89,11 +89,13 @@ struct merging {
     float m[ATTN_PAD], l[ATTN_PAD];
     float shift[ATTN_PAD];  // m, or 0 where it is -inf
     float old[ATTN_PAD], new[ATTN_PAD];
+    bool first[ATTN_PAD];  // the row had seen nothing: what its o holds is not read
 };
 
 INLINE void enter(float *o, vf values, const struct merging *g, int r) {
     if (g->m[r] == -INFINITY) return;
-    vf_store(o, vf_fma(values, vf_set1(g->new[r]), vf_mul(vf_load(o), vf_set1(g->old[r]))));
+    const vf before = g->first[r] ? vf_set1(0.0f) : vf_mul(vf_load(o), vf_set1(g->old[r]));
+    vf_store(o, vf_fma(values, vf_set1(g->new[r]), before));
 }
 
 // nv vectors from i0 on of the values of rows r0 ..: the sum of p[r][j] * v[j], sequentially along the positions of `seen`.
@@ -271,6 +273,7 @@ INLINE void merge_sums(vf *m, vf *l, vf mb, vf lb, vf *old, vf *new) {
 }
 
 INLINE void merge_states(struct merging *g, const struct attn_state *t, int n_row) {
+    for (int r = 0; r < n_row; r++) g->first[r] = t->m[r] == -INFINITY;
     for (int r = 0; r < n_row; r += VF_N) {
         const int n = vf_lanes(r, n_row);
         vf m = vf_load_n(t->m + r, n), l = vf_load_n(t->l + r, n), old, new;
@@ -373,6 +376,7 @@ static float exp1(float x) {
 
 static void merge(float *m, float *l, float *o, float mb, float lb, const float *ob, int64_t dvp) {
     if (mb == -INFINITY) return;
+    const bool first = *m == -INFINITY;
     vf top = vf_set1(*m), vl = vf_set1(*l), old, new;
     float t[VF_N];
     merge_sums(&top, &vl, vf_set1(mb), vf_set1(lb), &old, &new);
@@ -380,7 +384,10 @@ static void merge(float *m, float *l, float *o, float mb, float lb, const float 
     *m = t[0];
     vf_store(t, vl);
     *l = t[0];
-    for (int64_t i = 0; i < dvp; i += VF_N) vf_store(o + i, vf_fma(vf_load(ob + i), new, vf_mul(vf_load(o + i), old)));
+    for (int64_t i = 0; i < dvp; i += VF_N) {
+        const vf before = first ? vf_set1(0.0f) : vf_mul(vf_load(o + i), old);
+        vf_store(o + i, vf_fma(vf_load(ob + i), new, before));
+    }
 }
 
 static void index_rows(const float *q, const float *k, int64_t d, int n_row, const float *w, float *sum) {

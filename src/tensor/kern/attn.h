@@ -30,7 +30,7 @@ static inline enum attn_form attn_form_of(enum ggml_type type) {
     }
 }
 
-// Running softmax states of some rows. A row that has seen nothing has m = -inf, l = 0, o = 0.
+// Running softmax states of some rows. A row that has seen nothing has m = -inf, l = 0, and anything in o.
 struct attn_state {
     float *m, *l;  // [n_row] largest score, sum of exp(score - m)
     float *o;      // [n_row][dvp] sum of exp(score - m) * value

@@ -178,9 +178,8 @@ static struct attn_run run_begin(const struct attn_plan *p, struct task *task, f
     return r;
 }
 
-static void state_clear(struct attn_state *s, int n, int64_t dvp) {
+static void state_clear(struct attn_state *s, int n) {
     for (int i = 0; i < n; i++) s->m[i] = -INFINITY, s->l[i] = 0.0f;
-    memset(s->o, 0, (size_t) (n * dvp) * sizeof(float));
 }
 
 // Queries q0 .. q0 + n_q of r->unit, packed and scaled.
@@ -284,7 +283,7 @@ static void set_beside(struct attn_run *r, const struct item *x, int64_t q, int6
             r->beside[u] = run_beside(r, u);
             run_set(&r->beside[u]);
         }
-        state_clear(&r->beside[u].stripe, r->n_row, p->dvp);
+        state_clear(&r->beside[u].stripe, r->n_row);
     }
 }
 
@@ -317,12 +316,12 @@ static void walk_run(struct attn_run *r) {
     const struct attn_plan *p = r->p;
     int64_t s0, s1;
     run_range(r, &s0, &s1);
-    for (int64_t u = 0; u < p->together; u++) state_clear(&r->beside[u].total, r->n_row, p->dvp);
+    for (int64_t u = 0; u < p->together; u++) state_clear(&r->beside[u].total, r->n_row);
     for (int64_t s = s0; s < s1; s++) {
         walk_blocks(r, s * STRIPE, stripe_end(p, s), s + 1 < s1 ? (s + 1) * STRIPE : -1, 0);
         for (int64_t u = 0; u < p->together; u++) {
             merge_stripe(&r->beside[u]);
-            state_clear(&r->beside[u].stripe, r->n_row, p->dvp);
+            state_clear(&r->beside[u].stripe, r->n_row);
         }
     }
     for (int64_t u = 0; u < p->together; u++) {
@@ -394,7 +393,7 @@ static void merge_parts(const struct attn_run *r, float *total, const float *par
     task_range(r->task, p->n_row, &i0, &i1);
     for (int64_t i = i0; i < i1; i++) {
         float *t = total + i * part;
-        if (first) state_clear(&(struct attn_state){&t[p->dvp], &t[p->dvp + 1], t}, 1, p->dvp);
+        if (first) state_clear(&(struct attn_state){&t[p->dvp], &t[p->dvp + 1], t}, 1);
         for (int64_t s = 0; s < n_stripe; s++) {
             const float *x = parts + (i * part_room(p) + s) * part;
             p->kern->merge(&t[p->dvp], &t[p->dvp + 1], t, x[p->dvp], x[p->dvp + 1], x, p->dvp);
@@ -412,10 +411,10 @@ static void merge_blocks(const struct attn_run *r, float *total, const float *pa
     int64_t i0, i1;
     task_range(r->task, p->n_row, &i0, &i1);
     for (int64_t i = i0; i < i1; i++) {
-        state_clear(&(struct attn_state){&t[p->dvp], &t[p->dvp + 1], t}, 1, p->dvp);
+        state_clear(&(struct attn_state){&t[p->dvp], &t[p->dvp + 1], t}, 1);
         for (int64_t b = p->block0; b < p->block1;) {
             const int64_t end = min64((b / STRIPE + 1) * STRIPE, p->block1);
-            state_clear(&(struct attn_state){&stripe[p->dvp], &stripe[p->dvp + 1], stripe}, 1, p->dvp);
+            state_clear(&(struct attn_state){&stripe[p->dvp], &stripe[p->dvp + 1], stripe}, 1);
             for (; b < end; b++) {
                 const float *x = parts + (i * part_room(p) + b - p->block0) * part;
                 p->kern->merge(&stripe[p->dvp], &stripe[p->dvp + 1], stripe, x[p->dvp], x[p->dvp + 1], x, p->dvp);
