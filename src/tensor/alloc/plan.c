@@ -407,7 +407,47 @@ static enum err search_choice(struct packer *p, struct plan_result *r, int choic
     return ERR_OK;
 }
 
-// Repairs that help do so soon: first a few on every order and choice, then many.
+static uint64_t next_random(uint64_t *state) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 40;
+}
+
+// By size, but each block counts for up to twice as large as it is: blocks of nearly one size change places, small ones come first
+// now and then. The same numbers each time, so that a graph has one plan.
+static void make_loose_order(struct packer *p, uint64_t *state) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_blocks; i++) {
+        const struct block *b = &p->blocks[i];
+        if (!b->bytes) continue;
+        const uint64_t r = next_random(state), u = units(b) + 1;
+        p->keys[n].block = i;
+        p->keys[n++].value = b->fixed ? 0 : r % 16 == 0 ? r : ~(u > (UINT64_MAX >> 40) ? UINT64_MAX : u * (256 + r % 256));
+    }
+    sort_keys(p->keys, p->spare, n);
+    for (uint32_t i = 0; i < n; i++) p->order[i] = p->keys[i].block;
+}
+
+static enum err search_loosely(struct packer *p, struct plan_result *r, int choice) {
+    uint64_t state = (uint64_t) choice;
+    uint32_t n = 0;
+    p->limit = p->work + LEAST_WORK;
+    form_blocks(p, choice);
+    TRY(find_neighbours(p));
+    for (uint32_t i = 0; i < p->n_blocks; i++) n += p->blocks[i].bytes != 0;
+    while (!done(p, r)) {
+        make_loose_order(p, &state);
+        p->work += n;
+        for (int k = 0; k <= FEW_REPAIRS && !done(p, r); k++) {
+            const size_t peak = place_all(p, n);
+            r->tries++;
+            if (peak < r->peak) keep(p, r, peak);
+            lift(p, n);
+        }
+    }
+    return ERR_OK;
+}
+
+// Repairs that help do so soon: first a few on every order and choice, then many; at last orders with some chance in them.
 static enum err search(struct packer *p, struct plan_result *r, int effort) {
     form_blocks(p, 0);
     measure(p);
@@ -418,6 +458,7 @@ static enum err search(struct packer *p, struct plan_result *r, int effort) {
     search_orders(p, r, FEW_REPAIRS);
     for (int choice = 1; choice < N_CHOICES && !done(p, r); choice++) TRY(search_choice(p, r, choice, FEW_REPAIRS));
     for (int choice = 0; choice < N_CHOICES && !done(p, r); choice++) TRY(search_choice(p, r, choice, MANY_REPAIRS));
+    for (int choice = 0; choice < N_CHOICES && effort > 0 && r->peak > p->bound; choice++) TRY(search_loosely(p, r, choice));
     return ERR_OK;
 }
 

@@ -1,0 +1,55 @@
+// What a token costs outside of the kernels, to be counted by graph.sh beside this file.
+//   bench_graph MODEL.gguf same|turns|anew N
+// Decodes N batches on one thread: of one token each (same), of one and of two in turn (turns), or of one token with a control vector set
+// before each, of no layers, so that every graph is built anew (anew).
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ggml/ext.h"
+#include "llama.h"
+
+static int fail(const char *what) {
+    fprintf(stderr, "%s: %s\n", what, ggml_last_error());
+    return 1;
+}
+
+static void fill(struct llama_batch *b, int *pos, int n) {
+    b->n_tokens = n;
+    for (int k = 0; k < n; k++) {
+        b->token[k] = 100 + *pos;
+        b->pos[k] = (*pos)++;
+        b->n_seq_id[k] = 1;
+        b->seq_id[k][0] = 0;
+        b->logits[k] = k == n - 1;
+    }
+}
+
+static int run(struct llama_context *c, int n_embd, const char *mode, int n) {
+    struct llama_batch b = llama_batch_init(4, 0, 1);
+    float *none = calloc((size_t) n_embd, sizeof *none);
+    int pos = 0, status = b.token && none ? 0 : 1;
+    for (int i = -4; i < n && status == 0; i++) {
+        if (strcmp(mode, "anew") == 0) llama_set_adapter_cvec(c, none, 0, n_embd, 1, 1);
+        fill(&b, &pos, strcmp(mode, "turns") == 0 ? 1 + (i & 1) : 1);
+        status = llama_decode(c, b);
+    }
+    free(none);
+    llama_batch_free(b);
+    return status ? fail("decode") : 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4) return fprintf(stderr, "usage: bench_graph MODEL.gguf same|turns|anew N\n"), 2;
+    struct llama_model *m = llama_model_load_from_file(argv[1], llama_model_default_params());
+    if (!m) return fail(argv[1]);
+    struct llama_context_params cp = llama_context_default_params();
+    cp.n_ctx = 512;
+    cp.n_ubatch = 64;
+    cp.n_threads = cp.n_threads_batch = 1;
+    struct llama_context *c = llama_init_from_model(m, cp);
+    const int status = c ? run(c, llama_model_n_embd(m), argv[2], atoi(argv[3])) : fail("context");
+    llama_free(c);
+    llama_model_free(m);
+    return status;
+}
