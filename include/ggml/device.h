@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define GGML_DEVICE_API_VERSION 1
+#define GGML_DEVICE_API_VERSION 2
 
 // ---- buffer types and buffers ------------------------------------------------------------------------------------
 
@@ -33,6 +33,8 @@ struct ggml_buffer_type_iface {
     // Bytes a tensor takes, padding of the device included. Optional: ggml_nbytes.
     size_t (*get_alloc_size)(ggml_backend_buffer_type_t buft, const struct ggml_tensor *tensor);
     bool (*is_host)(ggml_backend_buffer_type_t buft);  // optional: false. true: the host may touch the bytes
+    // Bytes of the host's heap that a buffer takes beside its own and its handle: what the device keeps of it. Optional: 0
+    size_t (*get_overhead)(ggml_backend_buffer_type_t buft);
 };
 
 struct ggml_backend_buffer_type {
@@ -83,11 +85,19 @@ GGML_API ggml_backend_buffer_t ggml_device_buffer_new(ggml_backend_buffer_type_t
 // Owner: takes over the buffers (not the array), also when it fails (NULL with a sentence; they are freed then). n_buffers
 // > 0.
 GGML_API ggml_backend_buffer_t ggml_device_multi_buffer_new(ggml_backend_buffer_t *buffers, size_t n_buffers);
+// Bytes of the heap that such a handle takes; 0 for one buffer, which needs none.
+GGML_API size_t ggml_device_multi_buffer_overhead(size_t n_buffers);
 
 // ---- backends: streams of work on a device -----------------------------------------------------------------------
 
 enum ggml_compute_flag {
     GGML_COMPUTE_NO_FUSE = 1,  // every node's result must exist in memory: somebody looks at them
+};
+
+// What computing takes of the host's heap beside tensors, for the neediest of several graphs: known before any of it is allocated.
+struct ggml_stream_needs {
+    size_t work;             // bytes of scratch
+    int n_nodes, n_tensors;  // of tables: nodes, and tensors that nodes are or read, a tensor as often as it is read
 };
 
 struct ggml_stream_iface {
@@ -111,9 +121,13 @@ struct ggml_stream_iface {
     enum ggml_status (*graph_compute)(ggml_backend_t backend, struct ggml_cgraph *graph, int flags);
     // Status of the work queued since the last call, after synchronize. Optional: success.
     enum ggml_status (*status)(ggml_backend_t backend);
-    // Get whatever memory graph_compute will need for this graph, so that computing allocates nothing. Optional.
-    bool (*graph_reserve)(ggml_backend_t backend, struct ggml_cgraph *graph);
-    size_t (*work_size)(ggml_backend_t backend);                               // bytes that graph_reserve holds. Optional: 0
+    // Raises *needs to what computing this graph, or one of the same form with fewer tokens, will take. Optional: nothing.
+    void (*graph_needs)(ggml_backend_t backend, const struct ggml_cgraph *graph, struct ggml_stream_needs *needs);
+    // Gets that memory, so that computing allocates nothing. Optional.
+    bool (*reserve)(ggml_backend_t backend, const struct ggml_stream_needs *needs);
+    // Bytes of the heap that the stream holds when so much is reserved: itself and its tables, not the scratch. Optional: 0
+    size_t (*table_size)(ggml_backend_t backend, const struct ggml_stream_needs *needs);
+    size_t (*work_size)(ggml_backend_t backend);                               // bytes of scratch held. Optional: 0
     void (*event_record)(ggml_backend_t backend, ggml_backend_event_t event);  // both optional, together
     void (*event_wait)(ggml_backend_t backend, ggml_backend_event_t event);
 };

@@ -100,7 +100,10 @@ GGML_API void gguf_set_arr_str_n(struct gguf_context *ctx, const char *key, cons
 // gguf_get_data_offset(ctx) + gguf_get_tensor_offset(ctx, i), checked to be inside. NULL and 0 if the context came
 // otherwise or the file system can't map. Owner: ctx; unmapped by gguf_free.
 GGML_API const void *gguf_get_mapping(const struct gguf_context *ctx, size_t *size);
-// Bytes on the heap that a context holds: keys, values, tables of tensors. A mapping is not among them.
+// Unmaps the data section: what is left of the mapping is the header, in whole pages, which arrays of strings are read from. Where
+// tensors lie is no longer known to ctx. For programs that map the data themselves. NULL, or not mapped: nothing.
+GGML_API void gguf_drop_data(struct gguf_context *ctx);
+// Bytes asked of the heap for what a context holds: keys, values, tables of tensors. A mapping is not among them.
 GGML_API size_t gguf_memory_size(const struct gguf_context *ctx);
 
 #ifdef __cplusplus

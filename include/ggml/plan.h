@@ -62,8 +62,26 @@ GGML_API bool ggml_backend_sched_resume_graph(ggml_backend_sched_t sched, struct
 
 // Bytes of scratch memory that a backend holds for computing (ggml_backend_sched_reserve has it sized in advance).
 GGML_API size_t ggml_backend_work_size(ggml_backend_t backend);
-// Bytes of bookkeeping on the heap that a scheduler holds: its lists, the plan, and the graph allocator's.
+
+// ---- what is neither data nor plan -----------------------------------------------------------------------------------
+// Bytes asked of the heap, as a counter of allocations sees them; what the C library rounds them up to is not in it. Thread: as the
+// object's.
+
+// A context: itself, and its memory if that is its own. NULL: 0.
+GGML_API size_t ggml_context_overhead(const struct ggml_context *ctx);
+// A buffer, beside the bytes that it was made for: its handle, and what its device keeps of it. NULL: of memory that is somebody
+// else's (ggml_backend_cpu_buffer_from_ptr), or of no bytes.
+GGML_API size_t ggml_backend_buft_overhead(ggml_backend_buffer_type_t buft);
+// The same for all buffers that ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft) would make now.
+GGML_API size_t ggml_backend_alloc_ctx_tensors_from_buft_overhead(struct ggml_context *ctx, ggml_backend_buffer_type_t buft);
+// What a scheduler holds: its lists, the plan, the graph allocator's, and the handles of the compute buffers reserved so far, or
+// planned with ggml_backend_sched_reserve_size.
 GGML_API size_t ggml_backend_sched_overhead(ggml_backend_sched_t sched);
+// What the graphs reserved or planned so far take on one of the scheduler's backends: bytes of its compute buffers, of scratch memory,
+// and of the backend itself with its tables. 0 and a sentence if it is none of the scheduler's.
+GGML_API size_t ggml_backend_sched_planned_size(ggml_backend_sched_t sched, ggml_backend_t backend);
+GGML_API size_t ggml_backend_sched_work_size(ggml_backend_sched_t sched, ggml_backend_t backend);
+GGML_API size_t ggml_backend_sched_table_size(ggml_backend_sched_t sched, ggml_backend_t backend);
 
 #ifdef __cplusplus
 }

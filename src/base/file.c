@@ -70,6 +70,11 @@ enum err file_read(const struct file *f, uint64_t offset, void *data, size_t n) 
     return ERR_OK;
 }
 
+size_t file_map_bytes(uint64_t offset, uint64_t n) {
+    const uint64_t before = offset % (uint64_t) sysconf(_SC_PAGESIZE);
+    return n < SIZE_MAX - before ? (size_t) (n + before) : SIZE_MAX;
+}
+
 enum err file_map(const struct file *f, uint64_t offset, uint64_t n, struct file_map *map) {
     *map = (struct file_map){0};
     TRY(check_range(f, offset, n));
@@ -78,11 +83,11 @@ enum err file_map(const struct file *f, uint64_t offset, uint64_t n, struct file
         return err_set(ERR_IO, "%s: has become shorter than the %llu bytes it had when it was opened", f->path,
                        (unsigned long long) f->size);
     }
-    const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), start = offset - offset % page;
-    if (n == 0 || n + (offset - start) > SIZE_MAX) {
+    const size_t bytes = file_map_bytes(offset, n);
+    if (n == 0 || bytes == SIZE_MAX) {
         return err_set(ERR_INVALID, "%s: cannot map %llu bytes", f->path, (unsigned long long) n);
     }
-    const size_t bytes = (size_t) (n + (offset - start));
+    const uint64_t start = offset - (bytes - n);
     void *base = mmap(NULL, bytes, PROT_READ, MAP_SHARED, f->fd, (off_t) start);
     if (base == MAP_FAILED) return err_set(ERR_IO, "%s: cannot map %zu bytes: %s", f->path, bytes, strerror(errno));
 #ifdef MADV_HUGEPAGE

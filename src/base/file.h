@@ -30,6 +30,8 @@ MUST_USE enum err file_read(const struct file *f, uint64_t offset, void *data, s
 // Read-only mapping of [offset, offset + n). The file may be closed afterwards.
 MUST_USE enum err file_map(const struct file *f, uint64_t offset, uint64_t n, struct file_map *map);
 void file_unmap(struct file_map *map);
+// Bytes of the address space that such a mapping takes: it begins with the page that holds offset. SIZE_MAX: none can be so large.
+size_t file_map_bytes(uint64_t offset, uint64_t n);
 
 // Whether a file can get this name: nothing bears it yet, or a file that it replaces. Else -1, and errno is EISDIR, or EEXIST for what else
 // bears it (-o /dev/null, run by root). To be asked before long work, too. Inline: the program has no file.c of its own.

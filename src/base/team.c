@@ -220,6 +220,11 @@ enum err team_grow(struct team *t, int n) {
     return ERR_OK;
 }
 
+size_t team_bytes(int n) {
+    const struct team *t = NULL;
+    return sizeof *t + (size_t) n * sizeof *t->members + (size_t) (n - 1) * sizeof **t->members;
+}
+
 struct team *team_new(const struct team_params *p) {
     struct team *t = aligned_alloc(64, sizeof *t);
     if (!t) {

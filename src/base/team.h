@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct team;
@@ -26,6 +27,8 @@ int team_size(const struct team *t);
 int team_n_cpus(void);
 // Add members until there are n. Not while a run is in progress. On failure it keeps those it has.
 MUST_USE enum err team_grow(struct team *t, int n);
+// Bytes of the heap that a team of n takes; the threads' stacks are not among them.
+size_t team_bytes(int n);
 // As team_params.poll, for the waits that begin from now on.
 void team_set_poll(struct team *t, uint32_t poll);
 uint32_t team_poll(const struct team *t);

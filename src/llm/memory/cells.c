@@ -75,6 +75,11 @@ enum err cells_init(struct cells *c, int n_seq, int n_block, int n_logical, bool
     return ERR_OK;
 }
 
+size_t cells_bytes(const struct cells *c) {
+    const size_t ns = (size_t) c->n_seq, nb = (size_t) c->n_block, nc = nb * CELL_BLOCK;
+    return ns * (5 * 4 + sizeof(bool)) + 2 * (nb * 4 + 4) + 2 * (nc * 4 + 4) + c->state_bytes + 4;
+}
+
 void cells_free(struct cells *c) {
     if (c->owns_table) free(c->table);
     free(c->base);

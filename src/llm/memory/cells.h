@@ -58,6 +58,8 @@ struct cells {
 // table: memory of n_seq * n_logical entries that outlives c, or NULL to allocate it.
 MUST_USE enum err cells_init(struct cells *c, int n_seq, int n_block, int n_logical, bool track_shift, void *table);
 void cells_free(struct cells *c);
+// Bytes of the heap that the tables take; a table given to cells_init is not among them.
+size_t cells_bytes(const struct cells *c);
 void cells_clear(struct cells *c);
 static inline size_t cells_table_bytes(int n_seq, int n_logical) {
     return (size_t) n_seq * (size_t) n_logical * sizeof(struct cell_entry);

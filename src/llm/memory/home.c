@@ -1,6 +1,7 @@
 // Tensors by kind of buffer: one context and one buffer for each kind.
 #include <string.h>
 
+#include "ggml/plan.h"
 #include "memory/memory.h"
 
 struct ggml_context *home_ctx(struct tensor_home *h, ggml_backend_buffer_type_t buft, int n_max_tensors) {
@@ -16,12 +17,17 @@ struct ggml_context *home_ctx(struct tensor_home *h, ggml_backend_buffer_type_t 
     return ctx;
 }
 
+void home_plan(struct tensor_home *h, int i) {
+    h->part[i].planned = ggml_backend_alloc_ctx_tensors_from_buft_size(h->part[i].ctx, h->part[i].buft);
+    h->part[i].overhead = ggml_backend_alloc_ctx_tensors_from_buft_overhead(h->part[i].ctx, h->part[i].buft);
+}
+
 enum err home_alloc(struct tensor_home *h, const char *what, bool no_alloc) {
     for (int i = 0; i < h->n; i++) {
         if (!ggml_get_first_tensor(h->part[i].ctx)) continue;
+        home_plan(h, i);
         if (no_alloc) {
             // an empty buffer says where the tensors would be, an address that nobody uses that they need no memory
-            h->part[i].planned = ggml_backend_alloc_ctx_tensors_from_buft_size(h->part[i].ctx, h->part[i].buft);
             h->part[i].buf = ggml_backend_buft_alloc_buffer(h->part[i].buft, 0);
             if (!h->part[i].buf) return err_set(ERR_NOMEM, "no memory to plan %s", what);
             for (struct ggml_tensor *t = ggml_get_first_tensor(h->part[i].ctx); t;
@@ -32,11 +38,9 @@ enum err home_alloc(struct tensor_home *h, const char *what, bool no_alloc) {
             continue;
         }
         h->part[i].buf = ggml_backend_alloc_ctx_tensors_from_buft(h->part[i].ctx, h->part[i].buft);
-        if (!h->part[i].buf) {
-            const size_t need = ggml_backend_alloc_ctx_tensors_from_buft_size(h->part[i].ctx, h->part[i].buft);
+        if (!h->part[i].buf)
             return err_set(ERR_NOMEM, "no room for %s: %zu bytes are needed in %s; a smaller context (-c) needs less", what,
-                           need, ggml_backend_buft_name(h->part[i].buft));
-        }
+                           h->part[i].planned, ggml_backend_buft_name(h->part[i].buft));
         // the CPU's buffers are zero when they are new; writing zeros would make every page of them real
         if (h->part[i].buft != ggml_backend_cpu_buffer_type()) ggml_backend_buffer_clear(h->part[i].buf, 0);
     }
@@ -53,7 +57,12 @@ void home_free(struct tensor_home *h) {
 
 size_t home_bytes(const struct tensor_home *h, ggml_backend_buffer_type_t buft) {
     for (int i = 0; i < h->n; i++)
-        if (h->part[i].buft == buft && h->part[i].buf)
-            return h->part[i].planned ? h->part[i].planned : ggml_backend_buffer_get_size(h->part[i].buf);
+        if (h->part[i].buft == buft) return h->part[i].planned;
     return 0;
+}
+
+size_t home_overhead(const struct tensor_home *h) {
+    size_t n = 0;
+    for (int i = 0; i < h->n; i++) n += ggml_context_overhead(h->part[i].ctx) + h->part[i].overhead;
+    return n;
 }

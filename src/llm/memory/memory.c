@@ -46,6 +46,24 @@ size_t memory_bytes(const struct llama_memory_i *m, ggml_backend_buffer_type_t b
            (m->rs ? home_bytes(&m->rs->home, buft) : 0);
 }
 
+static size_t kv_overhead(const struct kv *kv) {
+    return kv ? sizeof *kv + home_overhead(&kv->home) + 3 * ((size_t) kv->n_cache + 1) * sizeof *kv->k +
+                    cells_bytes(&kv->cells)
+              : 0;
+}
+
+static size_t rs_overhead(const struct rs *rs) {
+    if (!rs) return 0;
+    return sizeof *rs + home_overhead(&rs->home) + (size_t) rs->n_seq * (size_t) rs->n_hist * sizeof *rs->hist +
+           2 * (size_t) rs->n_slot * 4 + 2 * ((size_t) rs->n_layer + 1) * sizeof *rs->r;
+}
+
+size_t memory_overhead(const struct llama_memory_i *m) {
+    if (!m) return 0;
+    return sizeof *m + kv_overhead(m->full) + kv_overhead(m->swa) + rs_overhead(m->rs) +
+           (size_t) m->copies.cap * sizeof *m->copies.v + m->staging_bytes;
+}
+
 static bool valid(const struct llama_memory_i *m, llama_seq_id s) { return m && s >= 0 && s < m->p.n_seq; }
 
 static void run_copies(struct llama_memory_i *m, struct kv *kv) {

@@ -37,7 +37,7 @@ struct tensor_home {
         ggml_backend_buffer_type_t buft;
         struct ggml_context *ctx;
         ggml_backend_buffer_t buf;
-        size_t planned;  // no_alloc: bytes that buf would have
+        size_t planned, overhead;  // bytes of buf, and of the heap beside them, whether it is made or only planned
     } part[16];
 };
 
@@ -111,5 +111,10 @@ struct rs_state *rs_hist(const struct rs *rs, int32_t seq);
 // A home takes tensors by kind of buffer, then allocates them all.
 struct ggml_context *home_ctx(struct tensor_home *h, ggml_backend_buffer_type_t buft, int n_max_tensors);
 MUST_USE enum err home_alloc(struct tensor_home *h, const char *what, bool no_alloc);
+// Notes what the tensors of part i that have no memory will take.
+void home_plan(struct tensor_home *h, int i);
 void home_free(struct tensor_home *h);
 size_t home_bytes(const struct tensor_home *h, ggml_backend_buffer_type_t buft);
+// Bytes of the heap that are no tensor's: headers, handles, tables.
+size_t home_overhead(const struct tensor_home *h);
+size_t memory_overhead(const struct llama_memory_i *m);

@@ -10,6 +10,7 @@
 #include "model/model.h"
 
 #define STAGING_BYTES ((size_t) 4 << 20)
+#define NO_PLACE ((void *) 64)  // of tensors that are only planned: never used, says that they need no memory
 
 struct loader {
     struct llama_model *m;
@@ -124,28 +125,59 @@ static bool wants_mmap(const struct llama_model *m) {
 
 bool data_is_mapped(const struct llama_model *m, const struct model_tensor *t) { return wants_mmap(m) && mappable(m, t); }
 
-static enum err map_weights(struct loader *l) {
-    struct llama_model *m = l->m;
+// What is to be mapped, in the order of the files; NULL: no memory.
+static struct span *spans_of(const struct llama_model *m, int *n) {
     struct span *s = malloc(((size_t) m->n_tensors + 1) * sizeof *s);
-    if (!s) return err_set(ERR_NOMEM, "no memory to place %d tensors", m->n_tensors);
-    int n = 0;
-    for (int i = 0; i < m->n_tensors; i++) {
+    *n = 0;
+    for (int i = 0; s && i < m->n_tensors; i++) {
         struct model_tensor *t = &m->tensors[i];
-        if (mappable(m, t)) s[n++] = (struct span){t, file_offset(m, t), t->buft};
+        if (mappable(m, t)) s[(*n)++] = (struct span){t, file_offset(m, t), t->buft};
     }
-    qsort(s, (size_t) n, sizeof *s, by_place);
+    if (s)
+        qsort(s, (size_t) *n, sizeof *s, by_place);
+    else
+        (void) err_set(ERR_NOMEM, "no memory to place %d tensors", m->n_tensors);
+    return s;
+}
+
+static uint64_t span_end(const struct span *s) { return s->at + ggml_nbytes(s->t->t); }
+
+// The run of neighbours that begins at span i ends before this one.
+static int run_end(const struct span *s, int i, int n) {
+    int j = i + 1;
+    while (j < n && s[j].t->source == s[i].t->source && s[j].buft == s[i].buft && s[j].at >= span_end(&s[j - 1]) &&
+           s[j].at - span_end(&s[j - 1]) < 65536)
+        j++;
+    return j;
+}
+
+static enum err map_weights(struct loader *l) {
+    int n;
+    struct span *s = spans_of(l->m, &n);
+    if (!s) return ERR_NOMEM;
     enum err e = ERR_OK;
-    for (int i = 0; i < n && e == ERR_OK;) {
-        int j = i + 1;
-        while (j < n && s[j].t->source == s[i].t->source && s[j].buft == s[i].buft &&
-               s[j].at >= s[j - 1].at + ggml_nbytes(s[j - 1].t->t) &&
-               s[j].at - (s[j - 1].at + ggml_nbytes(s[j - 1].t->t)) < 65536)
-            j++;
+    for (int i = 0, j; i < n && e == ERR_OK; i = j) {
+        j = run_end(s, i, n);
         e = map_run(l, s + i, j - i);
-        i = j;
     }
     free(s);
     return e;
+}
+
+size_t data_mapped_bytes(const struct llama_model *m, ggml_backend_buffer_type_t buft, int *n_maps) {
+    size_t bytes = 0;
+    int n;
+    *n_maps = 0;
+    struct span *s = wants_mmap(m) ? spans_of(m, &n) : NULL;
+    if (!s) return 0;
+    for (int i = 0, j; i < n; i = j) {
+        j = run_end(s, i, n);
+        if (s[i].buft != buft) continue;
+        bytes += file_map_bytes(s[i].at, span_end(&s[j - 1]) - s[i].at);
+        ++*n_maps;
+    }
+    free(s);
+    return bytes;
 }
 
 // ---- read -----------------------------------------------------------------------------------------------------------
@@ -191,6 +223,8 @@ static enum err read_tensor(struct loader *l, struct model_tensor *t) {
 // Buffers for all tensors that have none yet. With no_alloc an empty buffer only says where they would be.
 static enum err make_buffers(struct loader *l) {
     struct llama_model *m = l->m;
+    for (int i = 0; m->params.no_alloc && i < m->n_tensors; i++)  // what would be mapped has no place in them
+        if (data_is_mapped(m, &m->tensors[i])) m->tensors[i].t->data = NO_PLACE;
     for (int p = 0; p < m->home.n; p++) {
         const ggml_backend_buffer_type_t buft = m->home.part[p].buft;
         struct ggml_context *ctx = m->home.part[p].ctx;
@@ -198,19 +232,20 @@ static enum err make_buffers(struct loader *l) {
         for (struct ggml_tensor *t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t)) missing |= !t->buffer;
         if (!missing) continue;
         ggml_backend_buffer_t buf;
+        home_plan(&m->home, p);
         if (m->params.no_alloc) {
             buf = ggml_backend_buft_alloc_buffer(buft, 0);
             if (!buf) return err_set(ERR_NOMEM, "%s gives no buffer", ggml_backend_buft_name(buft));
             for (struct ggml_tensor *t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t)) {
                 t->buffer = buf;
-                t->data = (void *) 64;  // never used; says that it needs no memory
+                t->data = NO_PLACE;
             }
         } else {
             buf = ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft);
             if (!buf)
                 return err_set(ERR_NOMEM,
                                "no room for the weights: %zu bytes are needed in %s; fewer layers on it (-ngl) need less",
-                               ggml_backend_alloc_ctx_tensors_from_buft_size(ctx, buft), ggml_backend_buft_name(buft));
+                               m->home.part[p].planned, ggml_backend_buft_name(buft));
             if (ggml_backend_buffer_is_host(buf))
                 lock_pages(l, ggml_backend_buffer_get_base(buf), ggml_backend_buffer_get_size(buf));
         }

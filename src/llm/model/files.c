@@ -40,7 +40,9 @@ static enum err open_one(struct llama_model *m, const char *path) {
     TRY(file_open(&s->file, path));
     s->open = true;
     s->gguf = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true});
-    return s->gguf ? ERR_OK : ERR_FORMAT;
+    if (!s->gguf) return ERR_FORMAT;
+    gguf_drop_data(s->gguf);  // tensors are mapped by themselves: data.c
+    return ERR_OK;
 }
 
 // Where the last tensor of this file ends.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ggml/plan.h"
 #include "llama/ext.h"
 #include "model/adapter.h"
 #include "model/model.h"
@@ -125,6 +126,27 @@ struct llama_model *model_load_plan(const char *path, struct llama_model_params 
 
 struct llama_model *llama_model_plan_from_file(const char *path_model, struct llama_model_params params) {
     return model_load_plan(path_model, params);
+}
+
+static size_t mapping_overhead(const struct llama_model *m) {
+    size_t n = 0;
+    int n_all = 0, n_copied = 0;
+    for (int i = 0; i < m->home.n; i++) {
+        const ggml_backend_buffer_type_t buft = m->home.part[i].buft;
+        int n_maps;
+        (void) data_mapped_bytes(m, buft, &n_maps);
+        n += (size_t) n_maps * ggml_backend_buft_overhead(buft == ggml_backend_cpu_buffer_type() ? NULL : buft);
+        n_all += n_maps;
+        n_copied += m->home.part[i].overhead > 0;
+    }
+    return n + (size_t) n_all * sizeof *m->maps + (size_t) (n_all + n_copied) * sizeof *m->bufs;
+}
+
+size_t model_overhead(const struct llama_model *m) {
+    size_t n = sizeof *m + (size_t) m->cap_tensors * sizeof *m->tensors + m->index.size * sizeof *m->index.slots;
+    n += ((size_t) m->n_layers_alloc + 1) * sizeof *m->layers + (size_t) m->n_sources * sizeof *m->sources;
+    if (m->enc_layers) n += ((size_t) m->hp.n_block + 1) * sizeof *m->enc_layers;
+    return n + home_overhead(&m->home) + mapping_overhead(m);
 }
 
 void llama_model_free(struct llama_model *m) {

@@ -86,8 +86,9 @@ int32_t meta_value_str(const struct gguf_context *g, int64_t id, char *buf, size
 // place.c
 MUST_USE enum err place_devices(struct llama_model *m);
 void place_layers(struct llama_model *m);
-ggml_backend_buffer_type_t place_tensor(struct llama_model *m, const char *name, int layer, enum role role,
-                                        enum ggml_type type, int n_dims, const int64_t *ne);
+// The kind of buffer for a tensor. ERR_NOMEM when there was no memory to find out: that is no reason to put it elsewhere.
+MUST_USE enum err place_tensor(struct llama_model *m, const char *name, int layer, enum role role, enum ggml_type type,
+                               int n_dims, const int64_t *ne, ggml_backend_buffer_type_t *buft);
 // tensors.c
 MUST_USE enum err tensors_make(struct llama_model *m, const struct gguf_context *user);
 // data.c: first the mappings, then everything that must be read.
@@ -99,3 +100,8 @@ struct prefault *prefault_begin(const struct llama_model *m);
 void prefault_end(struct prefault *p);
 // Would (or do) this tensor's bytes stay in the mapped file?
 bool data_is_mapped(const struct llama_model *m, const struct model_tensor *t);
+// Bytes of the mappings for one kind of buffer, made or planned: from the beginning of a page to the last weight of a run. *n_maps:
+// how many.
+size_t data_mapped_bytes(const struct llama_model *m, ggml_backend_buffer_type_t buft, int *n_maps);
+// load.c: bytes of the heap that are no weight's and not the vocabulary's: lists, headers, handles.
+size_t model_overhead(const struct llama_model *m);

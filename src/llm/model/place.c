@@ -11,27 +11,37 @@ static bool is_accelerator(ggml_backend_dev_t d) {
     return t == GGML_BACKEND_DEVICE_TYPE_GPU || t == GGML_BACKEND_DEVICE_TYPE_IGPU;
 }
 
-static bool matches(const char *pattern, const char *name) {
+static enum err no_memory(const char *pattern) {
+    return err_set(ERR_NOMEM, "tensor override: no memory to match the pattern '%s'", pattern);
+}
+
+static enum err compile(const char *pattern, pcre2_code **re) {
     int code;
     PCRE2_SIZE at;
-    pcre2_code *re = pcre2_compile((PCRE2_SPTR) pattern, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
-    if (!re) return false;
+    *re = pcre2_compile((PCRE2_SPTR) pattern, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
+    if (*re) return ERR_OK;
+    if (code == PCRE2_ERROR_HEAP_FAILED) return no_memory(pattern);
+    return err_set(ERR_INVALID, "tensor override: the pattern '%s' is no regular expression (offset %zu)", pattern,
+                   (size_t) at);
+}
+
+static enum err matches(const char *pattern, const char *name, bool *yes) {
+    pcre2_code *re;
+    *yes = false;
+    TRY(compile(pattern, &re));
     pcre2_match_data *md = pcre2_match_data_create_from_pattern(re, NULL);
-    const bool ok = md && pcre2_match(re, (PCRE2_SPTR) name, strlen(name), 0, 0, md, NULL) >= 0;
+    const int r = md ? pcre2_match(re, (PCRE2_SPTR) name, strlen(name), 0, 0, md, NULL) : PCRE2_ERROR_NOMEMORY;
     pcre2_match_data_free(md);
     pcre2_code_free(re);
-    return ok;
+    *yes = r >= 0;
+    return r == PCRE2_ERROR_NOMEMORY ? no_memory(pattern) : ERR_OK;
 }
 
 // Every pattern a regular expression, every place one.
 static enum err check_overrides(const struct llama_model_tensor_buft_override *o) {
     for (int i = 0; o && o[i].pattern; i++) {
-        int code;
-        PCRE2_SIZE at;
-        pcre2_code *re = pcre2_compile((PCRE2_SPTR) o[i].pattern, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
-        if (!re)
-            return err_set(ERR_INVALID, "tensor override: the pattern '%s' is no regular expression (offset %zu)",
-                           o[i].pattern, (size_t) at);
+        pcre2_code *re;
+        TRY(compile(o[i].pattern, &re));
         pcre2_code_free(re);
         if (!o[i].buft) return err_set(ERR_INVALID, "tensor override: the pattern '%s' has no buffer type", o[i].pattern);
     }
@@ -102,11 +112,14 @@ void place_layers(struct llama_model *m) {
     for (int il = n_layer; il < MAX_LAYERS; il++) m->layer_dev[il] = n_layer ? m->layer_dev[n_layer - 1] : m->cpu;
 }
 
-// Would the device run the operation that reads this weight?
-static bool can_use(ggml_backend_dev_t dev, enum role role, enum ggml_type type, int n_dims, const int64_t *ne) {
-    struct ggml_context *ctx =
-        ggml_init((struct ggml_init_params){.mem_size = 8 * ggml_tensor_overhead(), .no_alloc = true});
-    if (!ctx) return false;
+// Would the device run the operation that reads this weight? The question's tensors lie on the stack: whether there is memory must not
+// decide where a weight goes.
+static enum err can_use(ggml_backend_dev_t dev, enum role role, enum ggml_type type, int n_dims, const int64_t *ne,
+                        bool *yes) {
+    enum { ROOM = 4096 };
+    _Alignas(64) char room[ROOM];
+    struct ggml_context *ctx = ggml_init((struct ggml_init_params){.mem_size = ROOM, .mem_buffer = room, .no_alloc = true});
+    if (!ctx) return err_set(ERR_NOMEM, "no memory to ask %s what it can do", ggml_backend_dev_name(dev));
     struct ggml_tensor *w = ggml_new_tensor(ctx, type, n_dims, ne), *op;
     if (n_dims == 1 || role == ROLE_NORM) {
         op = ggml_mul(ctx, ggml_new_tensor_2d(ctx, GGML_TYPE_F32, ne[0], 512), w);
@@ -118,20 +131,27 @@ static bool can_use(ggml_backend_dev_t dev, enum role role, enum ggml_type type,
     } else {
         op = ggml_mul_mat(ctx, w, ggml_new_tensor_4d(ctx, GGML_TYPE_F32, ne[0], 512, n_dims > 2 ? ne[2] : 1, 1));
     }
-    const bool ok = !ggml_is_error(op) && ggml_backend_dev_supports_op(dev, op);
+    *yes = !ggml_is_error(op) && ggml_backend_dev_supports_op(dev, op);
     ggml_free(ctx);
-    return ok;
+    return ERR_OK;
 }
 
-ggml_backend_buffer_type_t place_tensor(struct llama_model *m, const char *name, int layer, enum role role,
-                                        enum ggml_type type, int n_dims, const int64_t *ne) {
+enum err place_tensor(struct llama_model *m, const char *name, int layer, enum role role, enum ggml_type type, int n_dims,
+                      const int64_t *ne, ggml_backend_buffer_type_t *buft) {
     const struct llama_model_tensor_buft_override *o = m->params.tensor_buft_overrides;
-    for (int i = 0; o && o[i].pattern; i++)
-        if (matches(o[i].pattern, name)) return o[i].buft;
+    for (int i = 0; o && o[i].pattern; i++) {
+        bool yes;
+        TRY(matches(o[i].pattern, name, &yes));
+        if (!yes) continue;
+        *buft = o[i].buft;
+        return ERR_OK;
+    }
     // rows of the embedding are few and looked up on the host; everything else follows its layer
     ggml_backend_dev_t dev = layer >= 0                                     ? m->layer_dev[layer]
                              : role == ROLE_EMBD || role == ROLE_EMBD_OTHER ? m->cpu
                                                                             : m->output_dev;
-    if (dev != m->cpu && can_use(dev, role, type, n_dims, ne)) return ggml_backend_dev_buffer_type(dev);
-    return ggml_backend_dev_buffer_type(m->cpu);
+    bool yes = false;
+    if (dev != m->cpu) TRY(can_use(dev, role, type, n_dims, ne, &yes));
+    *buft = ggml_backend_dev_buffer_type(yes ? dev : m->cpu);
+    return ERR_OK;
 }

@@ -102,7 +102,7 @@ static enum err make(struct maker *k, const char *name, const struct found *f, c
         while (n_want > 1 && ne[n_want - 1] == 1) n_want--;
     }
     const enum role role = slot_info(row->slot)->role;
-    if (!buft) buft = place_tensor(m, name, layer, role, type, n_want, ne);
+    if (!buft) TRY(place_tensor(m, name, layer, role, type, n_want, ne, &buft));
     struct ggml_context *ctx = home_ctx(&m->home, buft, k->n_max);
     if (!ctx) return err_set(ERR_NOMEM, "no memory for the headers of %d tensors", k->n_max);
     struct ggml_tensor *t = ggml_new_tensor(ctx, type, n_want < 1 ? 1 : n_want, ne);
@@ -221,7 +221,8 @@ static enum err tie_output(struct maker *k) {
     if (m->arch->flags & (ARCH_ENCODER | ARCH_NO_LOGITS)) return ERR_OK;
     struct ggml_tensor *e = m->w.token_embd.w;
     static const struct arch_tensor row = {SLOT_output, "E,V", 0, 0, 0, 0, 0};
-    const ggml_backend_buffer_type_t buft = place_tensor(m, "output.weight", -1, ROLE_OUTPUT, e->type, 2, e->ne);
+    ggml_backend_buffer_type_t buft;
+    TRY(place_tensor(m, "output.weight", -1, ROLE_OUTPUT, e->type, 2, e->ne, &buft));
     if (buft == ggml_backend_dev_buffer_type(m->cpu)) return ERR_OK;
     struct found f;
     if (!look(k, e->name, &f)) return ERR_OK;

@@ -13,50 +13,22 @@ static size_t kv_bytes(const struct llama_memory_i *m, ggml_backend_buffer_type_
     return (m->full ? home_bytes(&m->full->home, buft) : 0) + (m->swa ? home_bytes(&m->swa->home, buft) : 0);
 }
 
-static void add_weights(const struct llama_model *m, ggml_backend_buffer_type_t buft, struct llama_device_bytes *d) {
-    bool any_copied = false;
-    for (int i = 0; i < m->n_tensors; i++) {
-        const struct model_tensor *t = &m->tensors[i];
-        if (t->buft != buft) continue;
-        if (data_is_mapped(m, t))
-            d->weights_mapped += ggml_nbytes(t->t);
-        else
-            any_copied = true;
-    }
-    if (!any_copied) return;
-    // copied tensors share buffers, with each one's place rounded up
-    const size_t align = ggml_backend_buft_get_alignment(buft);
-    for (int i = 0; i < m->n_tensors; i++) {
-        const struct model_tensor *t = &m->tensors[i];
-        if (t->buft == buft && !data_is_mapped(m, t))
-            d->weights_copied += GGML_PAD(ggml_backend_buft_get_alloc_size(buft, t->t), align);
-    }
+// An encoder's result, which its decoder reads.
+static size_t cross_bytes(const struct llama_context *ctx) {
+    return ctx->cross_buf ? ggml_backend_buffer_get_size(ctx->cross_buf) : 0;
 }
 
-// ---- what is neither a weight nor a value --------------------------------------------------------------------------------------
-
-static size_t home_headers(const struct tensor_home *h) {
-    size_t n = 0;
-    for (int i = 0; i < h->n; i++) n += ggml_get_mem_size(h->part[i].ctx);
-    return n;
+static size_t cross_overhead(const struct llama_context *ctx) {
+    if (!ctx->cross_buf) return 0;
+    return (size_t) ctx->cross.n_max * sizeof *ctx->cross_seq + ggml_context_overhead(ctx->cross_ctx) +
+           ggml_backend_buft_overhead(ggml_backend_cpu_buffer_type());
 }
 
-static size_t kv_tables(const struct kv *kv) {
-    if (!kv) return 0;
-    const struct cells *c = &kv->cells;
-    const size_t ns = (size_t) c->n_seq, nb = (size_t) c->n_block;
-    return home_headers(&kv->home) + 3 * (size_t) kv->n_cache * sizeof(void *) + ns * (20 + sizeof(bool)) + nb * 8 +
-           2 * nb * CELL_BLOCK * 4 + c->state_bytes;
-}
-
+// What is neither a weight nor a value, on the host.
 static size_t table_bytes(const struct llama_context *ctx) {
-    const struct llama_model *m = ctx->model;
-    size_t n = graph_memory(ctx) + ggml_backend_sched_overhead(ctx->sched) + plan_memory(ctx) + sizeof *ctx;
-    n += home_headers(&m->home) + (size_t) m->cap_tensors * sizeof *m->tensors + m->index.size * sizeof *m->index.slots;
-    n += (size_t) m->n_layers_alloc * sizeof *m->layers + sizeof *m;
-    if (ctx->mem)
-        n += kv_tables(ctx->mem->full) + kv_tables(ctx->mem->swa) + (ctx->mem->rs ? home_headers(&ctx->mem->rs->home) : 0);
-    return n;
+    return sizeof *ctx + graph_memory(ctx) + ggml_backend_sched_overhead(ctx->sched) + plan_memory(ctx) +
+           outputs_overhead(ctx) + model_overhead(ctx->model) + memory_overhead(ctx->mem) + cross_overhead(ctx) +
+           ctx->fill_bytes;
 }
 
 static size_t vocabulary_bytes(const struct llama_model *m) {
@@ -64,7 +36,8 @@ static size_t vocabulary_bytes(const struct llama_model *m) {
     for (int i = 0; i < m->n_sources; i++) {
         size_t mapped = 0;
         n += gguf_memory_size(m->sources[i].gguf);
-        if (gguf_get_mapping(m->sources[i].gguf, &mapped)) n += GGML_PAD(gguf_get_data_offset(m->sources[i].gguf), 4096);
+        (void) gguf_get_mapping(m->sources[i].gguf, &mapped);
+        n += mapped;
     }
     return m->n_sources && m->meta == m->sources[0].gguf ? n : n + gguf_memory_size(m->meta);
 }
@@ -79,14 +52,19 @@ int32_t llama_context_bytes(const struct llama_context *ctx, struct llama_device
         ggml_backend_dev_t dev = ggml_backend_get_device(ctx->backends[i]);
         const ggml_backend_buffer_type_t buft = ggml_backend_dev_buffer_type(dev);
         d->name = ggml_backend_dev_name(dev);
-        add_weights(m, buft, d);
+        int n_maps;
+        d->weights_mapped = data_mapped_bytes(m, buft, &n_maps);
+        d->weights_copied = home_bytes(&m->home, buft);
         d->kv = kv_bytes(ctx->mem, buft);
         d->recurrent = ctx->mem && ctx->mem->rs ? home_bytes(&ctx->mem->rs->home, buft) : 0;
-        d->compute = m->params.no_alloc ? ctx->planned[i] : ggml_backend_sched_get_buffer_size(ctx->sched, ctx->backends[i]);
+        d->compute = m->params.no_alloc ? ggml_backend_sched_planned_size(ctx->sched, ctx->backends[i])
+                                        : ggml_backend_sched_get_buffer_size(ctx->sched, ctx->backends[i]);
+        d->work = ggml_backend_sched_work_size(ctx->sched, ctx->backends[i]);
+        d->graph = ggml_backend_sched_table_size(ctx->sched, ctx->backends[i]);
         if (ctx->backends[i] != ctx->cpu) continue;
+        d->compute += cross_bytes(ctx);
         d->outputs = ctx->out.bytes;
-        d->work = ctx->work_bytes;
-        d->graph = table_bytes(ctx);
+        d->graph += table_bytes(ctx);
         d->vocabulary = vocabulary_bytes(m);
     }
     return ctx->n_backends;

@@ -119,9 +119,7 @@ struct llama_context {
     } perf;
     struct context_samplers *samplers;
     llama_token *all_ids;  // 0, 1, 2 ...: llama_get_sampled_candidates_ith where nothing was sampled; NULL: not asked yet
-    struct training *training;         // after llama_opt_init
-    size_t work_bytes;                 // of the neediest reserved graph
-    size_t planned[RUN_MAX_BACKENDS];  // no_alloc: bytes that the compute buffers would have
+    struct training *training;  // after llama_opt_init
 };
 
 // plan.c
@@ -133,6 +131,7 @@ int plan_make(struct llama_context *ctx, const struct batch_view *b, bool use_me
 // outputs.c
 MUST_USE enum err outputs_init(struct llama_context *ctx);
 void outputs_free(struct llama_context *ctx);
+size_t outputs_overhead(const struct llama_context *ctx);  // bytes of its tables, made or planned
 MUST_USE enum err outputs_begin(struct llama_context *ctx, int n_tokens, int n_rows);
 // graph.c
 MUST_USE enum err graph_init(struct llama_context *ctx);

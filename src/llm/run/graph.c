@@ -36,9 +36,7 @@ void graph_free(struct llama_context *ctx) {
 
 size_t graph_memory(const struct llama_context *ctx) {
     size_t n = 0;
-    for (int i = 0; i < RUN_KEPT; i++) {
-        if (ctx->kept[i].headers) n += ggml_get_mem_size(ctx->kept[i].headers);
-    }
+    for (int i = 0; i < RUN_KEPT; i++) n += ggml_context_overhead(ctx->kept[i].headers);
     return n;
 }
 
@@ -266,13 +264,9 @@ static enum err reserve(struct llama_context *ctx, struct ubatch_shape n) {
     ggml_backend_sched_reset(ctx->sched);
     const int n_threads = ctx->cp.n_threads > ctx->cp.n_threads_batch ? ctx->cp.n_threads : ctx->cp.n_threads_batch;
     ggml_backend_cpu_set_n_threads(ctx->cpu, n_threads);
-    const size_t work = ggml_graph_work_most(ctx->at->g.gf, n_threads);
-    if (work > ctx->work_bytes) ctx->work_bytes = work;
     if (ctx->model->params.no_alloc) {
-        size_t sizes[RUN_MAX_BACKENDS] = {0};
+        size_t sizes[RUN_MAX_BACKENDS];  // of this graph alone; the scheduler knows what all of them take
         ggml_backend_sched_reserve_size(ctx->sched, ctx->at->g.gf, sizes);
-        for (int i = 0; i < ctx->n_backends; i++)
-            if (sizes[i] > ctx->planned[i]) ctx->planned[i] = sizes[i];
         return ERR_OK;
     }
     if (!ggml_backend_sched_reserve(ctx->sched, ctx->at->g.gf))

@@ -4,10 +4,36 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "ggml/plan.h"
 #include "run/context.h"
 
 static size_t row_floats(const struct llama_context *ctx) {
     return (size_t) ctx->model->hp.n_vocab + (size_t) llama_model_n_embd_out(ctx->model);
+}
+
+// The tables beside the rows, and what each takes.
+struct table {
+    void **at;
+    size_t bytes;
+};
+
+enum { N_TABLES = 4 };
+
+static void list_tables(const struct llama_context *ctx, struct outputs *o, struct table t[N_TABLES]) {
+    const size_t n_batch = (size_t) ctx->cp.n_batch, n_seq = (size_t) ctx->cp.n_seq_max;
+    t[0] = (struct table){(void **) &o->row_of, n_batch * sizeof *o->row_of};
+    t[1] = (struct table){(void **) &o->order, (size_t) o->n_max * sizeof *o->order};
+    t[2] = (struct table){(void **) &o->embd_seq, n_seq * (size_t) o->n_embd_pooled * sizeof *o->embd_seq};
+    t[3] = (struct table){(void **) &o->has_seq, n_seq * sizeof *o->has_seq};
+}
+
+size_t outputs_overhead(const struct llama_context *ctx) {
+    struct outputs o = ctx->out;
+    struct table t[N_TABLES];
+    list_tables(ctx, &o, t);
+    size_t n = ggml_backend_buft_overhead(NULL);
+    for (int i = 0; i < N_TABLES; i++) n += t[i].bytes;
+    return n;
 }
 
 enum err outputs_init(struct llama_context *ctx) {
@@ -15,6 +41,8 @@ enum err outputs_init(struct llama_context *ctx) {
     const struct hparams *hp = &ctx->model->hp;
     o->n_max = ctx->cp.n_outputs_max;
     o->bytes = (size_t) o->n_max * row_floats(ctx) * sizeof(float) + 4096;
+    o->n_embd_pooled =
+        llama_model_n_embd_out(ctx->model) > hp->n_cls_out ? llama_model_n_embd_out(ctx->model) : hp->n_cls_out;
     if (ctx->model->params.no_alloc) {  // only planned: no address is ever used
         o->buf = ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), 0);
         o->logits = (float *) 64;
@@ -31,15 +59,11 @@ enum err outputs_init(struct llama_context *ctx) {
     o->logits = o->mem;
     // embeddings begin on a cache line
     o->embd = o->logits + (((size_t) o->n_max * (size_t) hp->n_vocab + 15) & ~(size_t) 15);
-    o->n_embd_pooled =
-        llama_model_n_embd_out(ctx->model) > hp->n_cls_out ? llama_model_n_embd_out(ctx->model) : hp->n_cls_out;
-    o->row_of = malloc((size_t) ctx->cp.n_batch * 4);
-    o->order = malloc((size_t) o->n_max * 4);
-    o->embd_seq = malloc((size_t) ctx->cp.n_seq_max * (size_t) o->n_embd_pooled * sizeof(float));
-    o->has_seq = calloc((size_t) ctx->cp.n_seq_max, sizeof *o->has_seq);
-    if (!o->buf || !o->row_of || !o->order || !o->embd_seq || !o->has_seq)
-        return err_set(ERR_NOMEM, "no memory for outputs");
-    return ERR_OK;
+    struct table t[N_TABLES];
+    list_tables(ctx, o, t);
+    bool ok = o->buf != NULL;
+    for (int i = 0; i < N_TABLES; i++) ok &= (*t[i].at = calloc(1, t[i].bytes)) != NULL || t[i].bytes == 0;
+    return ok ? ERR_OK : err_set(ERR_NOMEM, "no memory for outputs");
 }
 
 void outputs_free(struct llama_context *ctx) {

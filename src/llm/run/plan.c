@@ -52,7 +52,8 @@ size_t plan_memory(const struct llama_context *ctx) {
     const int32_t n_block = ctx->mem && ctx->mem->full ? ctx->mem->full->cells.n_block : 0;
     return rows * (2 * sizeof *p->rows + 6 * 4 + 16 + 2) + (size_t) p->cap_pool * 4 + (size_t) ctx->cp.n_ubatch * 16 +
            (size_t) p->cap_ub * sizeof *p->ub + (n + ns) * 4 * (size_t) (3 + ctx->cp.n_rs_seq) + 4 * ns * 4 +
-           (size_t) n_block * 4 + 4 + (p->cap_embd + p->cap_state) * sizeof *p->embd;
+           (size_t) n_block * 4 + 4 + (p->cap_embd + p->cap_state) * sizeof *p->embd +
+           (size_t) p->copies.cap * sizeof *p->copies.v;
 }
 
 void plan_free(struct llama_context *ctx) {

@@ -223,11 +223,11 @@ static enum err load(struct llama_vocab *v, const struct gguf_context *meta) {
     return load_merges(v, meta);
 }
 
-size_t bpe_pattern_memory(const struct gguf_context *meta) {
+size_t bpe_memory(const struct gguf_context *meta, const char *pre_otherwise) {
     const int64_t id = gguf_find_key(meta, "tokenizer.ggml.pre");
-    if (id >= 0 && gguf_get_kv_type(meta, id) != GGUF_TYPE_STRING) return 0;
-    const struct pre *pre = find_pre(id >= 0 ? gguf_get_val_str(meta, id) : "default");
-    size_t n = 0;
+    size_t n = sizeof(struct bpe);
+    if (id >= 0 && gguf_get_kv_type(meta, id) != GGUF_TYPE_STRING) return n;
+    const struct pre *pre = find_pre(id >= 0 ? gguf_get_val_str(meta, id) : pre_otherwise);
     for (int i = 0; pre && i < splits[pre->split].n; i++) {
         struct pattern *p = NULL;
         if (pattern_new(&p, splits[pre->split].patterns[i]) != ERR_OK) break;

@@ -292,7 +292,7 @@ size_t pattern_memory(const struct pattern *p) {
     size_t n = sizeof *p;
     if (p->sets) n += (p->kind == ITEMS || p->kind == GENERAL ? CHARSET_MAX_SETS : 1) * sizeof *p->sets;
     if (p->alts) n += 2 * MAX_ALTS * sizeof *p->alts;
-    return p->map ? n + sizeof *p->map : n;
+    return n + (p->map ? sizeof *p->map : 0) + (p->regex ? regex_bytes() : 0);
 }
 
 // ---- matching

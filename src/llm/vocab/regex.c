@@ -54,6 +54,8 @@ enum err regex_new(struct regex **out, const char *text) {
     return ERR_OK;
 }
 
+size_t regex_bytes(void) { return sizeof(struct regex); }
+
 void regex_free(struct regex *re) {
     if (!re) return;
     pcre2_code_free(re->code);

@@ -1,6 +1,6 @@
 // What a vocabulary will take, from the counts and lengths in a file's header: plans must not wait for one to be loaded. Follows
-// load.c and the kinds' own tables; the tries over pieces are counted as if no two shared a
-// prefix.
+// load.c and the kinds' own tables; of the kinds that keep a trie over all pieces (t5, rwkv, plamo2) it is
+// counted as if no two shared a prefix, and is the only number in a plan that is a bound.
 #include "vocab/vocab_int.h"
 
 struct strings {
@@ -33,35 +33,40 @@ static size_t trie_memory(size_t n_edge) {
     return edges * sizeof(struct trie_edge) + values * sizeof(int32_t);
 }
 
-// Edges of the trie over the tokens that text is searched for: their letters, less what each shares with the one before it.
-static size_t special_edges(const struct gguf_context *meta, size_t n) {
+// The trie over the tokens that text is searched for: there are few, and what they share decides its size, so it is made to know.
+static size_t specials_memory(const struct gguf_context *meta, size_t n) {
     const int64_t types = gguf_find_key(meta, "tokenizer.ggml.token_type"),
                   texts = gguf_find_key(meta, "tokenizer.ggml.tokens");
-    if (types < 0 || gguf_get_kv_type(meta, types) != GGUF_TYPE_ARRAY || gguf_get_arr_type(meta, types) != GGUF_TYPE_INT32 ||
-        gguf_get_arr_n(meta, types) != n)
-        return 0;
-    const int32_t *type = gguf_get_arr_data(meta, types);
-    const char *before = NULL;
-    size_t edges = 0, n_before = 0, len;
-    for (size_t i = 0; i < n; i++) {
+    const bool typed = types >= 0 && gguf_get_kv_type(meta, types) == GGUF_TYPE_ARRAY &&
+                       gguf_get_arr_type(meta, types) == GGUF_TYPE_INT32 && gguf_get_arr_n(meta, types) == n;
+    const int32_t *type = typed ? gguf_get_arr_data(meta, types) : NULL;
+    struct trie t;
+    enum err e = trie_init(&t);
+    for (size_t i = 0; type && i < n && e == ERR_OK; i++) {
+        size_t len;
         if (type[i] != LLAMA_TOKEN_TYPE_CONTROL && type[i] != LLAMA_TOKEN_TYPE_UNKNOWN &&
             type[i] != LLAMA_TOKEN_TYPE_USER_DEFINED)
             continue;
         const char *p = gguf_get_arr_str_view(meta, texts, i, &len);
-        size_t same = 0;
-        while (same < len && same < n_before && p[same] == before[same]) same++;
-        edges += len - same;
-        before = p;
-        n_before = len;
+        if (len > 0) e = trie_add(&t, p, len, (int32_t) i);
     }
-    return edges;
+    const size_t bytes = e == ERR_OK ? trie_bytes(&t) : 0;
+    trie_free(&t);
+    return bytes;
+}
+
+static size_t suppressed_memory(const struct gguf_context *meta) {
+    const int64_t id = gguf_find_key(meta, "tokenizer.ggml.suppress_tokens");
+    return id >= 0 && gguf_get_kv_type(meta, id) == GGUF_TYPE_ARRAY ? (gguf_get_arr_n(meta, id) + 1) * sizeof(llama_token)
+                                                                    : 0;
 }
 
 static size_t kind_memory(const struct gguf_context *meta, const char *model, struct strings tokens) {
-    if (!strcmp(model, "gpt2")) {
+    const bool raw = !strcmp(model, "gemma4");
+    if (!strcmp(model, "gpt2") || raw) {
         const struct strings merges = strings_of(meta, "tokenizer.ggml.merges");
-        return bpe_pattern_memory(meta) + slots(merges.n) + (merges.n + 1) * (sizeof(uint16_t) + sizeof(uint32_t)) +
-               merges.n + merges.bytes + 1;
+        return bpe_memory(meta, raw ? "gemma4" : "default") + slots(merges.n) +
+               (merges.n + 1) * (sizeof(uint16_t) + sizeof(uint32_t)) + merges.n + merges.bytes + 1;
     }
     if (!strcmp(model, "t5")) {
         const int64_t map = gguf_find_key(meta, "tokenizer.ggml.precompiled_charsmap");
@@ -80,5 +85,5 @@ size_t vocab_memory(const struct gguf_context *meta) {
     const size_t bytes = t.n + t.bytes;
     n += (t.n + 1) * sizeof(uint32_t) + bytes + PIECE_SLACK;  // pieces
     n += t.n * sizeof(uint16_t) + t.n / 8 + 1 + slots(t.n);
-    return n + trie_memory(special_edges(meta, t.n)) + kind_memory(meta, gguf_get_val_str(meta, id), t);
+    return n + specials_memory(meta, t.n) + suppressed_memory(meta) + kind_memory(meta, gguf_get_val_str(meta, id), t);
 }

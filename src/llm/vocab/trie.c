@@ -11,6 +11,10 @@ enum err trie_init(struct trie *t) {
     return ERR_OK;
 }
 
+size_t trie_bytes(const struct trie *t) {
+    return ((size_t) t->mask + 1) * sizeof *t->edges + (size_t) t->cap_node * sizeof *t->values;
+}
+
 void trie_free(struct trie *t) {
     free(t->edges);
     free(t->values);

@@ -91,6 +91,7 @@ struct trie {
 };
 enum err trie_init(struct trie *t) MUST_USE;
 void trie_free(struct trie *t);
+size_t trie_bytes(const struct trie *t);                                               // of the heap
 enum err trie_add(struct trie *t, const char *p, size_t len, int32_t value) MUST_USE;  // len > 0
 // One step from a node (0: the root); 0: there is none.
 static inline uint32_t trie_step(const struct trie *t, uint32_t node, uint8_t byte) {
@@ -105,8 +106,9 @@ static inline uint32_t trie_step(const struct trie *t, uint32_t node, uint8_t by
 struct bpe;
 struct ugm;
 
-// bpe.c: bytes of the patterns that a file's pre-tokenizer cuts text with; makes them to know.
-size_t bpe_pattern_memory(const struct gguf_context *meta);
+// bpe.c: bytes of the tables' heads and of the patterns that a file's pre-tokenizer, or the given one, cuts text with; makes them to
+// know.
+size_t bpe_memory(const struct gguf_context *meta, const char *pre_otherwise);
 
 #define PIECE_SLACK 16  // readable bytes behind the last piece
 

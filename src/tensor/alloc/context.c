@@ -3,6 +3,7 @@
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 #include "ggml/device.h"
+#include "ggml/plan.h"
 #include "base/err.h"
 
 #include <stdlib.h>
@@ -29,6 +30,13 @@ static size_t next_run(struct ggml_context *ctx, struct ggml_tensor **t, ggml_ba
     return bytes;
 }
 
+static bool any_needs(struct ggml_context *ctx, struct ggml_tensor *first, const struct ggml_tensor *end) {
+    for (struct ggml_tensor *t = first; t != end; t = ggml_get_next_tensor(ctx, t)) {
+        if (needs_memory(t)) return true;
+    }
+    return false;
+}
+
 size_t ggml_backend_alloc_ctx_tensors_from_buft_size(struct ggml_context *ctx, ggml_backend_buffer_type_t buft) {
     if (!ctx || !buft) return 0;
     size_t total = 0;
@@ -38,6 +46,20 @@ size_t ggml_backend_alloc_ctx_tensors_from_buft_size(struct ggml_context *ctx, g
         total += run;
     }
     return total;
+}
+
+size_t ggml_backend_alloc_ctx_tensors_from_buft_overhead(struct ggml_context *ctx, ggml_backend_buffer_type_t buft) {
+    if (!ctx || !buft) return 0;
+    size_t bytes = 0, n = 0;
+    for (struct ggml_tensor *t = ggml_get_first_tensor(ctx); t;) {
+        struct ggml_tensor *first = t;
+        const size_t run = next_run(ctx, &t, buft);
+        if (run == SIZE_MAX) return 0;
+        if (run == 0 && !any_needs(ctx, first, t)) continue;
+        bytes += ggml_backend_buft_overhead(run ? buft : NULL);
+        n++;
+    }
+    return bytes + ggml_device_multi_buffer_overhead(n);
 }
 
 struct runs {
@@ -93,9 +115,7 @@ static enum err place(struct ggml_context *ctx, ggml_backend_buffer_type_t buft,
         struct ggml_tensor *first = t;
         const size_t bytes = next_run(ctx, &t, buft);
         if (bytes == SIZE_MAX) return ERR_NOMEM;
-        bool any = bytes > 0;
-        for (struct ggml_tensor *k = first; k != t && !any; k = ggml_get_next_tensor(ctx, k)) any = needs_memory(k);
-        if (any) TRY(fill(ctx, first, t, buft, bytes, r));
+        if (bytes > 0 || any_needs(ctx, first, t)) TRY(fill(ctx, first, t, buft, bytes, r));
     }
     for (struct ggml_tensor *t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t)) {
         if (!t->view_src || t->buffer || !t->view_src->buffer) continue;

@@ -4,6 +4,7 @@
 #include "alloc/gallocr.h"
 #include "base/env.h"
 #include "ggml/device.h"
+#include "ggml/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -278,9 +279,22 @@ static bool usable(const struct ggml_gallocr *g, const struct ggml_cgraph *graph
     return true;
 }
 
+static void note_most(struct ggml_gallocr *g) {
+    for (int i = 0; i < g->n_pools; i++) {
+        struct pool *p = &g->pools[i];
+        const int n = p->n_chunks ? p->n_chunks : 1;  // as back_pool makes them
+        if (n > p->most_chunks) p->most_chunks = n;
+        for (int k = 0; k < n; k++) {
+            if (p->chunks[k].need > p->chunks[k].most) p->chunks[k].most = p->chunks[k].need;
+        }
+    }
+}
+
 bool ggml_gallocr_reserve_n(ggml_gallocr_t g, struct ggml_cgraph *graph, const int *node_ids, const int *leaf_ids) {
     if (!usable(g, graph, "ggml_gallocr_reserve_n")) return false;
-    return plan(g, graph, node_ids, leaf_ids) == ERR_OK && back(g) == ERR_OK;
+    if (plan(g, graph, node_ids, leaf_ids) != ERR_OK) return false;
+    note_most(g);
+    return back(g) == ERR_OK;
 }
 
 bool ggml_gallocr_reserve(ggml_gallocr_t g, struct ggml_cgraph *graph) {
@@ -306,6 +320,7 @@ void ggml_gallocr_reserve_n_size(ggml_gallocr_t g, struct ggml_cgraph *graph, co
                                  size_t *sizes) {
     if (!usable(g, graph, "ggml_gallocr_reserve_n_size") || !sizes) return;
     const bool ok = plan(g, graph, node_ids, leaf_ids) == ERR_OK;
+    if (ok) note_most(g);
     for (int i = 0; i < g->n_ids; i++) sizes[i] = ok && !counted_before(g, i) ? plan_bytes(g, i) : 0;
 }
 
@@ -355,9 +370,25 @@ static size_t layout_bytes(const struct layout *l) {
            (size_t) l->ref_room * sizeof(*l->src_slots) + (size_t) l->slot_room * (sizeof(*l->slots) + sizeof(*l->items));
 }
 
+size_t gallocr_planned_size(const struct ggml_gallocr *g, int id) {
+    const struct pool *p = &g->pools[g->pool_of_id[id]];
+    size_t n = 0;
+    for (int k = 0; k < p->most_chunks && !counted_before(g, id); k++) n += p->chunks[k].most;
+    return n;
+}
+
+static size_t handles(const struct ggml_gallocr *g) {
+    size_t n = 0;
+    for (int i = 0; i < g->n_pools; i++) {
+        const struct pool *p = &g->pools[i];
+        for (int k = 0; k < p->most_chunks; k++) n += ggml_backend_buft_overhead(p->chunks[k].most ? p->buft : NULL);
+    }
+    return n;
+}
+
 size_t gallocr_overhead(const struct ggml_gallocr *g) {
-    return sizeof(*g) + (size_t) g->n_ids * sizeof(*g->pools) + layout_bytes(&g->layout) + layout_bytes(&g->other) +
-           g->map.size * (sizeof(*g->map.keys) + sizeof(*g->map.values)) +
+    return sizeof(*g) + handles(g) + (size_t) g->n_ids * sizeof(*g->pools) + layout_bytes(&g->layout) +
+           layout_bytes(&g->other) + g->map.size * (sizeof(*g->map.keys) + sizeof(*g->map.values)) +
            (size_t) g->map.entry_room * (sizeof(*g->map.entry_slot) + sizeof(*g->map.entry_read)) +
            (size_t) g->pool_room * (sizeof(*g->pool_items) + sizeof(*g->pool_index)) + g->scratch.bytes +
            g->scratch.edge_room * 2 * sizeof(uint32_t);

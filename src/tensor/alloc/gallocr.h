@@ -44,14 +44,15 @@ struct leaf_ref {
 struct chunk {
     ggml_backend_buffer_t buffer;
     size_t need;  // bytes the current plan uses
+    size_t most;  // bytes of the neediest plan reserved so far, whether there is a buffer for it or not
 };
 
 // Buffer types that are equal share one pool.
 struct pool {
     ggml_backend_buffer_type_t buft;
     struct chunk chunks[MAX_CHUNKS];
-    int n_chunks;
-    size_t bound, peak;  // of the current plan
+    int n_chunks, most_chunks;  // of the current plan; of any so far, 0: none was reserved
+    size_t bound, peak;         // of the current plan
 };
 
 // Everything the allocator reads off a graph.
@@ -134,5 +135,7 @@ static inline size_t gallocr_bytes(ggml_backend_buffer_type_t buft, const struct
 
 static inline struct ggml_tensor *gallocr_root(struct ggml_tensor *t) { return t->view_src ? t->view_src : t; }
 
-// Heap bytes of the allocator's own bookkeeping.
+// Heap bytes of the allocator's own bookkeeping, and of its buffers' handles.
 size_t gallocr_overhead(const struct ggml_gallocr *g);
+// Bytes of the buffers of id that all plans reserved so far, with memory or without, take.
+size_t gallocr_planned_size(const struct ggml_gallocr *g, int id);

@@ -1,6 +1,7 @@
 // Buffer types and buffers: sizes, alignment, allocation. Size arithmetic saturates at SIZE_MAX, which no allocation can
 // meet.
 #include "device/device.h"
+#include "ggml/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,10 @@ size_t ggml_backend_buft_get_alloc_size_n(ggml_backend_buffer_type_t buft, struc
         total += GGML_PAD(size, align);
     }
     return total;
+}
+
+size_t ggml_backend_buft_overhead(ggml_backend_buffer_type_t buft) {
+    return sizeof(struct ggml_backend_buffer) + (buft && buft->iface->get_overhead ? buft->iface->get_overhead(buft) : 0);
 }
 
 bool ggml_backend_buft_is_host(ggml_backend_buffer_type_t buft) {

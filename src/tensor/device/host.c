@@ -6,9 +6,10 @@
 
 // Owned memory is zero when it is new. It comes from calloc, which knows that pages fresh from the system are zero: a cache of keys
 // and values takes no memory, and no time to clear, before it is used. The block's address stands in front of the base.
+enum { FRONT = DEVICE_HOST_BASE_ALIGN + sizeof(void **) };
+
 static void *alloc_zeroed(size_t size) {
-    const size_t front = DEVICE_HOST_BASE_ALIGN + sizeof(void **);
-    void *block = calloc(1, size + front);
+    void *block = calloc(1, size + FRONT);
     if (!block) return NULL;
     void **base = (void **) GGML_PAD((uintptr_t) block + sizeof(void *), DEVICE_HOST_BASE_ALIGN);
     base[-1] = block;
@@ -72,8 +73,16 @@ static bool is_host(ggml_backend_buffer_type_t buft) {
     return true;
 }
 
-const struct ggml_buffer_type_iface device_host_buft_iface = {
-    .get_name = name, .alloc_buffer = alloc_buffer, .get_alignment = alignment, .is_host = is_host};
+static size_t overhead(ggml_backend_buffer_type_t buft) {
+    (void) buft;
+    return FRONT;
+}
+
+const struct ggml_buffer_type_iface device_host_buft_iface = {.get_name = name,
+                                                              .alloc_buffer = alloc_buffer,
+                                                              .get_alignment = alignment,
+                                                              .is_host = is_host,
+                                                              .get_overhead = overhead};
 
 ggml_backend_buffer_t device_host_buffer_from_ptr(ggml_backend_buffer_type_t buft, void *ptr, size_t size) {
     if (!ptr || (uintptr_t) ptr % DEVICE_HOST_ALIGN != 0) {

@@ -34,6 +34,12 @@ static void reset_all(ggml_backend_buffer_t buffer) {
 static const struct ggml_buffer_iface multi_iface = {
     .free_buffer = free_all, .get_base = first_base, .clear = clear_all, .reset = reset_all};
 
+size_t ggml_device_multi_buffer_overhead(size_t n_buffers) {
+    return n_buffers < 2
+               ? 0
+               : sizeof(struct ggml_backend_buffer) + sizeof(struct multi) + n_buffers * sizeof(ggml_backend_buffer_t);
+}
+
 ggml_backend_buffer_t ggml_device_multi_buffer_new(ggml_backend_buffer_t *buffers, size_t n_buffers) {
     if (!buffers || n_buffers == 0) DEVICE_FAIL(NULL, ERR_INVALID, "a buffer of several needs at least one");
     size_t size = 0;

@@ -248,14 +248,22 @@ static void make_split_graph(struct ggml_backend_sched *s, struct sched_split *s
     graph_touch(&split->graph);
 }
 
-static enum err reserve_work(struct ggml_backend_sched *s) {
+static void note_needs(struct ggml_backend_sched *s) {
     for (int k = 0; k < s->n_splits; k++) {
         struct sched_split *split = &s->splits[k];
         const ggml_backend_t backend = s->backends[split->backend];
         make_split_graph(s, split);
-        if (backend->iface->graph_reserve && !backend->iface->graph_reserve(backend, &split->graph)) return ERR_NOMEM;
+        if (backend->iface->graph_needs) backend->iface->graph_needs(backend, &split->graph, &s->needs[split->backend]);
     }
-    return ERR_OK;
+}
+
+static bool reserve_needs(struct ggml_backend_sched *s) {
+    note_needs(s);
+    for (int b = 0; b < s->n_backends; b++) {
+        const ggml_backend_t backend = s->backends[b];
+        if (backend->iface->reserve && !backend->iface->reserve(backend, &s->needs[b])) return false;
+    }
+    return true;
 }
 
 static enum err make_shadows(struct ggml_backend_sched *s);
@@ -265,8 +273,7 @@ bool ggml_backend_sched_reserve(ggml_backend_sched_t s, struct ggml_cgraph *grap
     ggml_backend_sched_synchronize(s);
     if (split(s, graph) != ERR_OK) return false;
     show_copies(s, true);
-    bool ok = ggml_gallocr_reserve_n(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids)) &&
-              reserve_work(s) == ERR_OK;
+    bool ok = ggml_gallocr_reserve_n(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids)) && reserve_needs(s);
     if (ok && s->debug) sched_print_plan(s, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids));
     show_copies(s, false);
     ok = ok && make_shadows(s) == ERR_OK;  // they take tensors from the pool, too
@@ -281,6 +288,7 @@ void ggml_backend_sched_reserve_size(ggml_backend_sched_t s, struct ggml_cgraph 
     if (split(s, graph) != ERR_OK) return;
     show_copies(s, true);
     ggml_gallocr_reserve_n_size(s->galloc, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids), sizes);
+    note_needs(s);
     if (s->debug) sched_print_plan(s, graph_of(s), ids(s, s->node_ids), ids(s, s->leaf_ids));
     show_copies(s, false);
     (void) make_shadows(s);  // what they take counts as the scheduler's: see ggml_backend_sched_overhead
@@ -491,6 +499,21 @@ ggml_backend_t ggml_backend_sched_get_tensor_backend(ggml_backend_sched_t s, str
     return e < 0 || s->entries[e].backend < 0 ? NULL : s->backends[s->entries[e].backend];
 }
 
+size_t ggml_backend_sched_planned_size(ggml_backend_sched_t s, ggml_backend_t backend) {
+    const int b = index_of(s, backend, "ggml_backend_sched_planned_size");
+    return b < 0 ? 0 : gallocr_planned_size(s->galloc, b);
+}
+
+size_t ggml_backend_sched_work_size(ggml_backend_sched_t s, ggml_backend_t backend) {
+    const int b = index_of(s, backend, "ggml_backend_sched_work_size");
+    return b < 0 ? 0 : s->needs[b].work;
+}
+
+size_t ggml_backend_sched_table_size(ggml_backend_sched_t s, ggml_backend_t backend) {
+    const int b = index_of(s, backend, "ggml_backend_sched_table_size");
+    return b < 0 || !backend->iface->table_size ? 0 : backend->iface->table_size(backend, &s->needs[b]);
+}
+
 size_t ggml_backend_sched_overhead(ggml_backend_sched_t s) {
     if (!s) return 0;
     return sizeof(*s) + gallocr_overhead(s->galloc) + s->map_size * (sizeof(*s->keys) + sizeof(*s->values)) +
@@ -498,7 +521,7 @@ size_t ggml_backend_sched_overhead(ggml_backend_sched_t s) {
            (size_t) s->preset_room * sizeof(*s->presets) + (size_t) s->split_room * sizeof(*s->splits) +
            (size_t) s->copy_room * sizeof(*s->copies) + (size_t) s->patch_room * sizeof(*s->patches) +
            (size_t) s->rotated_room * sizeof(*s->rotated) +
-           (size_t) s->pool.n_blocks * SCHED_TENSORS_PER_BLOCK * sizeof(struct ggml_tensor) +
+           (size_t) s->pool.n_blocks * (sizeof(void *) + SCHED_TENSORS_PER_BLOCK * sizeof(struct ggml_tensor)) +
            (size_t) s->own_nodes_room * (sizeof(void *) + sizeof(int)) +
            (size_t) s->own_leafs_room * (sizeof(void *) + sizeof(int));
 }

@@ -112,7 +112,8 @@ struct ggml_backend_sched {
     int *node_ids, *leaf_ids;
     bool own_in_use;  // false: one backend, the graph at hand is taken as it is
 
-    int n_sets, set, next_set;  // sets of inputs, the one in use, the next one
+    int n_sets, set, next_set;                           // sets of inputs, the one in use, the next one
+    struct ggml_stream_needs needs[SCHED_MAX_BACKENDS];  // of the graphs reserved or planned so far
     bool is_reset, is_alloc;
     ggml_backend_sched_eval_callback callback;
     void *callback_data;

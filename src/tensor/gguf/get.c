@@ -2,6 +2,7 @@
 #include "gguf/gguf_int.h"
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static const char *const type_names[GGUF_TYPE_COUNT] = {"u8",   "i8",  "u16", "i16", "u32", "i32", "f32",
                                                         "bool", "str", "arr", "u64", "i64", "f64"};
@@ -45,20 +46,28 @@ void gguf_free(struct gguf_context *ctx) {
     free(ctx);
 }
 
+static size_t c_view_bytes(const struct kv *kv) {
+    const size_t n = (size_t) kv->n;
+    return n * sizeof(char *) + (size_t) kv->bytes - n * 8 + n;
+}
+
+// What an entry holds beside its part of the pool.
 static size_t kv_memory(const struct kv *kv) {
-    const bool strings = kv->type == GGUF_TYPE_ARRAY && kv->arr_type == GGUF_TYPE_STRING;
-    size_t n = strings ? (size_t) kv->n * sizeof *kv->strs.offs : gguf_pad((size_t) kv->bytes + 1, 8);
-    if (kv->owned && strings) n += (size_t) kv->bytes + 1;
-    return n + kv->key.len + 1;
+    size_t n = 0;
+    if (kv->strs.offs) n += ((size_t) kv->n + (kv->owned ? 1 : 0)) * sizeof *kv->strs.offs;
+    if (atomic_load(&kv->strs.c_view)) n += c_view_bytes(kv);
+    if (!kv->owned) return n;
+    return n + kv->key.len + 1 + (kv->data || kv->strs.raw ? (size_t) kv->bytes + 1 : 0);
 }
 
 size_t gguf_memory_size(const struct gguf_context *ctx) {
     if (!ctx) return 0;
     size_t n = sizeof *ctx + ctx->cap_kv * sizeof *ctx->kv + ctx->cap_ti * sizeof *ctx->ti;
     n += (ctx->kv_names.n_slot + ctx->ti_names.n_slot) * sizeof *ctx->kv_names.slots;
+    n += (ctx->pool ? ctx->pool_bytes : 0) + (ctx->image ? ctx->image_bytes : 0);
     for (size_t i = 0; i < ctx->n_kv; i++) n += kv_memory(&ctx->kv[i]);
     for (size_t i = 0; i < ctx->n_ti; i++)
-        n += ctx->ti[i].name.len + 1 + (ctx->ti[i].tensor ? sizeof *ctx->ti[i].tensor : 0);
+        n += (ctx->ti[i].owned ? ctx->ti[i].name.len + 1 : 0) + (ctx->ti[i].tensor ? sizeof *ctx->ti[i].tensor : 0);
     return n;
 }
 
@@ -67,6 +76,14 @@ const char *gguf_type_name(enum gguf_type type) { return (unsigned) type < GGUF_
 uint32_t gguf_get_version(const struct gguf_context *ctx) { return ctx ? ctx->version : 0; }
 
 size_t gguf_get_alignment(const struct gguf_context *ctx) { return ctx ? ctx->alignment : 0; }
+
+void gguf_drop_data(struct gguf_context *ctx) {
+    if (!ctx || !ctx->map) return;
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE), keep = gguf_pad(ctx->data_offset, page);
+    if (keep >= ctx->map_size || munmap((char *) ctx->map + keep, ctx->map_size - keep) != 0) return;
+    ctx->map_size = keep;
+    for (size_t i = 0; i < ctx->n_ti; i++) ctx->ti[i].data = NULL;
+}
 
 size_t gguf_get_data_offset(const struct gguf_context *ctx) { return ctx ? ctx->data_offset : 0; }
 
@@ -198,7 +215,7 @@ struct gguf_str_span gguf_get_arr_str_span(const struct gguf_context *ctx, int64
 // All strings of an array with terminators behind them, in one block: the pointers first.
 static char *make_c_view(const struct kv *kv) {
     size_t n = (size_t) kv->n;
-    char *block = malloc(n * sizeof(char *) + (size_t) kv->bytes - n * 8 + n);
+    char *block = malloc(c_view_bytes(kv));
     if (!block) {
         err_set(ERR_NOMEM, "gguf: no memory for the %zu strings of key '%s'", n, kv->key.p);
         return NULL;

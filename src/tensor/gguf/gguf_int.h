@@ -72,6 +72,7 @@ struct gguf_context {
     size_t n_ti, cap_ti;
     struct name_set kv_names, ti_names;
     uint8_t *pool;
+    size_t pool_bytes, image_bytes;
     uint8_t *image;  // raw metadata; owned unless it is the mapping
     void *map;       // whole file, NULL if not mapped
     size_t map_size;

@@ -297,7 +297,8 @@ static void place_name(struct name *name, uint64_t at, const uint8_t *image, uin
 static enum err place_all(struct reader *r) {
     struct gguf_context *ctx = r->ctx;
     const uint8_t *image = r->src->p;
-    ctx->pool = malloc((size_t) r->pool_bytes + 1);
+    ctx->pool_bytes = (size_t) r->pool_bytes + 1;
+    ctx->pool = malloc(ctx->pool_bytes);
     if (!ctx->pool) {
         return err_set(ERR_NOMEM, "gguf: no memory for %llu bytes of metadata", (unsigned long long) r->pool_bytes);
     }
@@ -394,6 +395,7 @@ static struct gguf_context *init(struct source *src, struct gguf_init_params par
     if (e == ERR_OK && params.ctx) e = gguf_make_tensors(ctx, src, params);
     if (e == ERR_OK) {
         ctx->image = src->block;
+        ctx->image_bytes = src->cap;
         src->block = NULL;
         return ctx;
     }
@@ -420,7 +422,8 @@ struct gguf_context *gguf_init_from_buffer(const void *data, size_t size, struct
         if (at + kv->bytes > hi) hi = at + (size_t) kv->bytes;
     }
     if (hi <= lo) return ctx;
-    ctx->image = malloc(hi - lo);
+    ctx->image_bytes = hi - lo;
+    ctx->image = malloc(ctx->image_bytes);
     if (!ctx->image) {
         err_set(ERR_NOMEM, "gguf: no memory for %zu bytes of metadata", hi - lo);
         if (params.ctx) {

@@ -1,6 +1,7 @@
 // Contexts: a block of memory handed out front to back, never in part given back. Everything that describes a
 // computation (tensors, graphs) lies in one, so that building a graph is a matter of bumping an offset.
 #include "graph/graph_int.h"
+#include "ggml/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,11 @@ struct ggml_context *ggml_init(struct ggml_init_params params) {
         .no_alloc = params.no_alloc,
     };
     return ctx;
+}
+
+size_t ggml_context_overhead(const struct ggml_context *ctx) {
+    if (!ctx) return 0;
+    return sizeof *ctx + (ctx->mem_buffer_owned ? GGML_PAD(ctx->mem_size, 64) : 0);
 }
 
 void ggml_reset(struct ggml_context *ctx) {

@@ -38,6 +38,7 @@ static void check(const char *name, enum ggml_type type, int n_gpu_layers, int n
         assert_int_equal(plan[i].outputs, real[i].outputs);
         assert_int_equal(plan[i].work, real[i].work);
         assert_int_equal(plan[i].graph, real[i].graph);
+        assert_int_equal(plan[i].vocabulary, real[i].vocabulary);
     }
     // nothing grows when the context is used
     int32_t tokens[300];

@@ -113,6 +113,17 @@ int cpu_members(int n, const struct ggml_threadpool *pool) {
     return pool ? n : useful_threads(n);
 }
 
+void cpu_team_reserve(int n_threads) {
+    const int n = useful_threads(n_threads);
+    struct team *t = n > 1 ? take_team(n) : NULL;
+    if (t) give_team(t);
+}
+
+size_t cpu_team_bytes(int n_threads) {
+    const int n = useful_threads(n_threads);
+    return n > 1 ? team_bytes(n) : 0;
+}
+
 static void run_on_team(struct run *r, int n) {
     struct ggml_threadpool *pool = r->plan->threadpool;
     struct team *t = n == 1 ? NULL : pool ? pool->team : take_team(n);

@@ -21,6 +21,11 @@ enum ggml_status cpu_graph_compute(struct ggml_cgraph *g, struct ggml_cplan *pla
 // Threads that a graph can have: the pool's, or as many as are of use; at most n where n > 0.
 int cpu_members(int n, const struct ggml_threadpool *pool);
 
+// Makes the process's default team ready for n threads, so that the first graph finds it; failing does no harm: fewer compute as well.
+void cpu_team_reserve(int n_threads);
+// Bytes of the heap that such a team takes.
+size_t cpu_team_bytes(int n_threads);
+
 struct op;
 // Threads that node t gets when n are there.
 int cpu_node_threads(const struct op *op, const struct ggml_tensor *t, int n);

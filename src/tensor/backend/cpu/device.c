@@ -83,7 +83,7 @@ static struct step_list *list_for(struct stream *s, const struct ggml_cgraph *gr
         l->used = ++s->n_uses;
         return l;
     }
-    if (step_list_reserve(oldest, graph) != ERR_OK || !step_list_make(oldest, graph, nth)) return NULL;
+    if (step_list_reserve(oldest, graph->n_nodes) != ERR_OK || !step_list_make(oldest, graph, nth)) return NULL;
     oldest->used = ++s->n_uses;
     return oldest;
 }
@@ -102,12 +102,25 @@ static struct ggml_cplan cplan_for(const struct stream *s, const struct ggml_cgr
     return p;
 }
 
-static bool graph_reserve(ggml_backend_t backend, struct ggml_cgraph *graph) {
+static void graph_needs(ggml_backend_t backend, const struct ggml_cgraph *graph, struct ggml_stream_needs *needs) {
+    const size_t work = ggml_graph_work_most(graph, ((struct stream *) backend->context)->n_threads);
+    if (work > needs->work) needs->work = work;
+    if (graph->n_nodes > needs->n_nodes) needs->n_nodes = graph->n_nodes;
+}
+
+static bool reserve(ggml_backend_t backend, const struct ggml_stream_needs *needs) {
     struct stream *s = backend->context;
+    if (!s->threadpool) cpu_team_reserve(s->n_threads);
     for (int i = 0; i < N_LISTS; i++) {
-        if (step_list_reserve(&s->lists[i], graph) != ERR_OK) return false;
+        if (step_list_reserve(&s->lists[i], needs->n_nodes) != ERR_OK) return false;
     }
-    return work_reserve(s, ggml_graph_work_most(graph, s->n_threads));
+    return work_reserve(s, needs->work);
+}
+
+static size_t table_size(ggml_backend_t backend, const struct ggml_stream_needs *needs) {
+    const struct stream *s = backend->context;
+    return sizeof(*backend) + sizeof(*s) + N_LISTS * (size_t) needs->n_nodes * sizeof(struct step) +
+           (s->threadpool ? 0 : cpu_team_bytes(s->n_threads));
 }
 
 static size_t work_size(ggml_backend_t backend) { return ((struct stream *) backend->context)->work_bytes; }
@@ -157,7 +170,9 @@ static const struct ggml_stream_iface stream_iface = {.get_name = name,
                                                       .graph_plan_free = graph_plan_free,
                                                       .graph_plan_compute = graph_plan_compute,
                                                       .graph_compute = graph_compute,
-                                                      .graph_reserve = graph_reserve,
+                                                      .graph_needs = graph_needs,
+                                                      .reserve = reserve,
+                                                      .table_size = table_size,
                                                       .work_size = work_size};
 
 static ggml_guid cpu_guid = {0x4c, 0x61, 0x6d, 0x69, 0x6e, 0x61, 0x20, 0x43, 0x50, 0x55, 0x20, 0x64, 0x65, 0x76, 0x20, 0x31};

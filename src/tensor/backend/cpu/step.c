@@ -35,12 +35,12 @@ void step_run(const struct step *s, struct task *k, const struct ggml_cgraph *g)
 
 // ---- lists ----------------------------------------------------------------------------------------------------------
 
-enum err step_list_reserve(struct step_list *l, const struct ggml_cgraph *g) {
-    if (g->n_nodes <= l->room) return ERR_OK;
-    struct step *p = realloc(l->steps, (size_t) g->n_nodes * sizeof *p);
-    if (!p) return err_set(ERR_NOMEM, "no memory for the steps of a graph of %d nodes", g->n_nodes);
+enum err step_list_reserve(struct step_list *l, int n_nodes) {
+    if (n_nodes <= l->room) return ERR_OK;
+    struct step *p = realloc(l->steps, (size_t) n_nodes * sizeof *p);
+    if (!p) return err_set(ERR_NOMEM, "no memory for the steps of a graph of %d nodes", n_nodes);
     l->steps = p;
-    l->room = g->n_nodes;
+    l->room = n_nodes;
     return ERR_OK;
 }
 

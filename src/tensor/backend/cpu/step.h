@@ -29,7 +29,7 @@ struct step_list {
     uint64_t used;  // when it was last of use, by the owner's count
 };
 // Room for the steps of g, so that making the list allocates nothing.
-MUST_USE enum err step_list_reserve(struct step_list *l, const struct ggml_cgraph *g);
+MUST_USE enum err step_list_reserve(struct step_list *l, int n_nodes);
 // Whether the list is for g and nth threads.
 bool step_list_is_for(const struct step_list *l, const struct ggml_cgraph *g, int nth);
 // Makes it so, `most` and `work` included, if there is room; false if not.

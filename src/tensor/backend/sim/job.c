@@ -21,8 +21,7 @@ static enum err resize(void **p, size_t bytes) {
     return ERR_OK;
 }
 
-// Tensors there can be at most: nodes and their sources.
-static int count(const struct ggml_cgraph *graph) {
+int sim_job_count(const struct ggml_cgraph *graph) {
     int n = graph->n_nodes;
     for (int i = 0; i < graph->n_nodes; i++) {
         for (int k = 0; k < GGML_MAX_SRC; k++) n += graph->nodes[i]->src[k] != NULL;
@@ -31,24 +30,36 @@ static int count(const struct ggml_cgraph *graph) {
 }
 
 bool sim_job_has_room(const struct sim_job *j, const struct ggml_cgraph *graph) {
-    return graph->n_nodes <= j->node_room && count(graph) <= j->room;
+    return graph->n_nodes <= j->node_room && sim_job_count(graph) <= j->room;
 }
 
-enum err sim_job_reserve(struct sim_job *j, const struct ggml_cgraph *graph) {
-    const int most = count(graph);
-    if (graph->n_nodes > j->node_room) {
-        TRY(resize((void **) &j->nodes, (size_t) graph->n_nodes * sizeof(*j->nodes)));
-        j->node_room = graph->n_nodes;
-    }
-    if (most <= j->room) return ERR_OK;
+static size_t map_size_for(int n_tensors) {
     size_t size = 64;
-    while (size < 2 * (size_t) most) size *= 2;
-    TRY(resize((void **) &j->tensors, (size_t) most * sizeof(*j->tensors)));
+    while (size < 2 * (size_t) n_tensors) size *= 2;
+    return size;
+}
+
+enum err sim_job_reserve(struct sim_job *j, int n_nodes, int n_tensors) {
+    if (n_nodes > j->node_room) {
+        TRY(resize((void **) &j->nodes, (size_t) n_nodes * sizeof(*j->nodes)));
+        j->node_room = n_nodes;
+    }
+    if (n_tensors <= j->room) return ERR_OK;
+    const size_t size = map_size_for(n_tensors);
+    TRY(resize((void **) &j->tensors, (size_t) n_tensors * sizeof(*j->tensors)));
     TRY(resize((void **) &j->keys, size * sizeof(*j->keys)));
     TRY(resize((void **) &j->values, size * sizeof(*j->values)));
     j->map_size = size;
-    j->room = most;
+    j->room = n_tensors;
     return ERR_OK;
+}
+
+size_t sim_job_bytes(int n_nodes, int n_tensors) {
+    const struct sim_job *j = NULL;
+    const size_t nodes = (size_t) n_nodes * sizeof(*j->nodes);
+    if (n_tensors == 0) return nodes;
+    return nodes + (size_t) n_tensors * sizeof(*j->tensors) +
+           map_size_for(n_tensors) * (sizeof(*j->keys) + sizeof(*j->values));
 }
 
 static int32_t enter(struct sim_job *j, const struct ggml_tensor *t) {
@@ -73,7 +84,7 @@ static struct ggml_tensor *copy_of(const struct sim_job *j, struct ggml_tensor *
 }
 
 enum err sim_job_take(struct sim_job *j, const struct ggml_cgraph *graph) {
-    TRY(sim_job_reserve(j, graph));
+    TRY(sim_job_reserve(j, graph->n_nodes, sim_job_count(graph)));
     memset(j->keys, 0, j->map_size * sizeof(*j->keys));
     j->n_tensors = 0;
     for (int i = 0; i < graph->n_nodes; i++) j->nodes[i] = &j->tensors[enter(j, graph->nodes[i])];

@@ -118,23 +118,21 @@ static bool take(struct sim_device *d, size_t bytes) {
 
 static ggml_backend_buffer_t alloc_buffer(ggml_backend_buffer_type_t buft, size_t size) {
     struct sim_device *d = device_of(buft);
-    const size_t page = (size_t) sysconf(_SC_PAGESIZE);
     if (size > d->max_buffer || size > SIZE_MAX / 2) {
         DEVICE_FAIL(NULL, ERR_NOMEM, "%s: a buffer of %zu bytes exceeds the largest possible of %zu", d->name, size,
                     d->max_buffer);
     }
-    const size_t bytes = GGML_PAD(size, page);
-    if (!take(d, bytes)) return NULL;
+    if (!take(d, size)) return NULL;
     struct region *r = calloc(1, sizeof(*r));
     if (r) r->device = d;
-    if (r && map_twice(r, bytes) == ERR_OK) {
+    if (r && map_twice(r, size) == ERR_OK) {
         const ggml_backend_buffer_t b = ggml_device_buffer_new(buft, &sim_iface, r, size);
         if (b) return b;
-        munmap(r->outside, bytes);
-        munmap(r->inside, bytes);
+        munmap(r->outside, size);
+        munmap(r->inside, size);
     }
     free(r);
-    atomic_fetch_sub(&d->used, bytes);
+    atomic_fetch_sub(&d->used, size);
     if (!r) (void) err_set(ERR_NOMEM, "%s: no memory for the description of a buffer", d->name);
     return NULL;
 }
@@ -181,11 +179,17 @@ static ggml_backend_buffer_t no_alloc(ggml_backend_buffer_type_t buft, size_t si
     DEVICE_FAIL(NULL, ERR_UNSUPPORTED, "%s buffers lie over host memory; they cannot be allocated", mapped_name(buft));
 }
 
+static size_t overhead(ggml_backend_buffer_type_t buft) {
+    (void) buft;
+    return sizeof(struct region);
+}
+
 const struct ggml_buffer_type_iface sim_buft_iface = {.get_name = name,
                                                       .alloc_buffer = alloc_buffer,
                                                       .get_alignment = alignment,
                                                       .get_max_size = max_size,
-                                                      .get_alloc_size = alloc_size};
+                                                      .get_alloc_size = alloc_size,
+                                                      .get_overhead = overhead};
 
 const struct ggml_buffer_type_iface sim_mapped_iface = {
-    .get_name = mapped_name, .alloc_buffer = no_alloc, .get_alignment = mapped_alignment};
+    .get_name = mapped_name, .alloc_buffer = no_alloc, .get_alignment = mapped_alignment, .get_overhead = overhead};

@@ -53,6 +53,10 @@ struct sim_job {
     int n_tensors, room, node_room;
 };
 bool sim_job_has_room(const struct sim_job *j, const struct ggml_cgraph *graph);
-MUST_USE enum err sim_job_reserve(struct sim_job *j, const struct ggml_cgraph *graph);
+// Tensors of a graph there can be at most: nodes and their sources.
+int sim_job_count(const struct ggml_cgraph *graph);
+MUST_USE enum err sim_job_reserve(struct sim_job *j, int n_nodes, int n_tensors);
+// Bytes that a job holds when so much is reserved.
+size_t sim_job_bytes(int n_nodes, int n_tensors);
 MUST_USE enum err sim_job_take(struct sim_job *j, const struct ggml_cgraph *graph);
 void sim_job_free(struct sim_job *j);

@@ -218,19 +218,37 @@ static bool cpy_async(ggml_backend_t from, ggml_backend_t to, const struct ggml_
     return true;
 }
 
-static bool reserve(ggml_backend_t backend, struct ggml_cgraph *graph) {
+static void graph_needs(ggml_backend_t backend, const struct ggml_cgraph *graph, struct ggml_stream_needs *needs) {
+    const size_t work = ggml_graph_work_most(graph, of(backend)->s.n_threads);
+    const int n_tensors = sim_job_count(graph);
+    if (work > needs->work) needs->work = work;
+    if (graph->n_nodes > needs->n_nodes) needs->n_nodes = graph->n_nodes;
+    if (n_tensors > needs->n_tensors) needs->n_tensors = n_tensors;
+}
+
+static bool reserve(ggml_backend_t backend, const struct ggml_stream_needs *needs) {
     struct stream *s = &of(backend)->s;
     synchronize(backend);
     for (int i = 0; i < SIM_JOBS; i++) {
-        if (sim_job_reserve(&s->jobs[i], graph) != ERR_OK) return false;
+        if (sim_job_reserve(&s->jobs[i], needs->n_nodes, needs->n_tensors) != ERR_OK) return false;
     }
-    const size_t bytes = ggml_graph_work_most(graph, s->n_threads);
-    if (bytes <= s->work_bytes) return true;
-    void *p = realloc(s->work, bytes);
-    if (!p) DEVICE_FAIL(false, ERR_NOMEM, "%s: no memory for %zu bytes of scratch", s->device->name, bytes);
+    if (needs->work <= s->work_bytes) return true;
+    void *p = realloc(s->work, needs->work);
+    if (!p) DEVICE_FAIL(false, ERR_NOMEM, "%s: no memory for %zu bytes of scratch", s->device->name, needs->work);
     s->work = p;
-    s->work_bytes = bytes;
+    s->work_bytes = needs->work;
     return true;
+}
+
+static size_t table_size(ggml_backend_t backend, const struct ggml_stream_needs *needs) {
+    return sizeof(*backend) + sizeof(struct sim_stream) + SIM_JOBS * sim_job_bytes(needs->n_nodes, needs->n_tensors);
+}
+
+// For a graph that nobody reserved for.
+static bool make_room(ggml_backend_t backend, const struct ggml_cgraph *graph) {
+    struct ggml_stream_needs needs = {0};
+    graph_needs(backend, graph, &needs);
+    return reserve(backend, &needs);
 }
 
 static enum ggml_status compute(ggml_backend_t backend, struct ggml_cgraph *graph, int flags) {
@@ -239,7 +257,7 @@ static enum ggml_status compute(ggml_backend_t backend, struct ggml_cgraph *grap
     const int job = s->next_job;
     s->next_job = (s->next_job + 1) % SIM_JOBS;
     wait_until(s->clock, s->job_time[job]);
-    if (!sim_job_has_room(&s->jobs[job], graph) && !reserve(backend, graph)) return GGML_STATUS_ALLOC_FAILED;
+    if (!sim_job_has_room(&s->jobs[job], graph) && !make_room(backend, graph)) return GGML_STATUS_ALLOC_FAILED;
     if (sim_job_take(&s->jobs[job], graph) != ERR_OK) return GGML_STATUS_ALLOC_FAILED;
     s->job_time[job] =
         queue(backend, (struct command){.kind = RUN_GRAPH, .job = job, .no_fuse = (flags & GGML_COMPUTE_NO_FUSE) != 0});
@@ -318,7 +336,9 @@ static const struct ggml_stream_iface stream_iface = {.get_name = name,
                                                       .synchronize = synchronize,
                                                       .graph_compute = compute,
                                                       .status = status,
-                                                      .graph_reserve = reserve,
+                                                      .graph_needs = graph_needs,
+                                                      .reserve = reserve,
+                                                      .table_size = table_size,
                                                       .work_size = work_size,
                                                       .event_record = event_record,
                                                       .event_wait = event_wait};
