@@ -4,9 +4,13 @@ usage: quantize.py LAMINA SHARED      needs numpy and gguf. The last line is "N 
 """
 import glob
 import os
+import resource
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import gguf
 import numpy as np
@@ -183,8 +187,57 @@ def roles(tmp):
             check("another type" in err, f"{name}: nothing is said of rows that don't hold whole blocks")
 
 
+def input_survives(tmp, m):
+    """The output must not be the input by whatever name, and what goes wrong must not touch it (shared/reports.md, 160)."""
+    folder = os.path.join(tmp, "safe")
+    os.makedirs(os.path.join(folder, "x"))
+    a, out = os.path.join(folder, "a.gguf"), os.path.join(folder, "out.gguf")
+    shutil.copy(m, a)
+    whole = open(a, "rb").read()
+
+    def intact(what):
+        check(os.path.exists(a) and open(a, "rb").read() == whole, f"{what}: the input has changed")
+
+    soft, hard = os.path.join(folder, "soft.gguf"), os.path.join(folder, "hard.gguf")
+    os.symlink(a, soft)
+    os.link(a, hard)
+    for name in (a, soft, hard, os.path.join(folder, "x", "..", "a.gguf"), os.path.join(folder, ".", "a.gguf")):
+        for source, target in ((a, name), (name, a)):
+            code, _, err = run("quantize", "-q", source, target, "Q4_0")
+            check(code != 0 and "same file" in err, f"{source} -> {target}: exit {code}, {err.strip()}")
+            intact(f"{source} -> {target}")
+    code, _, err = run("quantize", "-q", a, os.path.join(folder, "missing", "out.gguf"), "Q4_0")
+    check(code != 0 and "missing" in err, f"no folder: exit {code}, {err.strip()}")
+    intact("no folder")
+    full = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)))
+    p = subprocess.run([lamina, "quantize", "-q", a, out, "Q8_0"], capture_output=True, text=True, preexec_fn=full)
+    check(p.returncode != 0 and p.stderr.strip() and not glob.glob(out + "*"), f"no room on the disk: exit {p.returncode}, {p.stderr.strip()}, {glob.glob(out + '*')}")
+    intact("no room on the disk")
+    disk = os.path.join(folder, "disk")
+    os.mkdir(disk)
+    if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode == 0:
+        try:
+            code, _, err = run("quantize", "-q", a, os.path.join(disk, "out.gguf"), "Q8_0")
+            check(code != 0 and err.strip() and not os.listdir(disk), f"a full disk: exit {code}, {err.strip()}, {os.listdir(disk)}")
+            intact("a full disk")
+        finally:
+            subprocess.run(["umount", disk], check=True)
+    for k in range(12):
+        if os.path.exists(out):
+            os.unlink(out)
+        p = subprocess.Popen([lamina, "quantize", "-q", a, out, "Q4_K_M"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.002 * k)
+        p.kill()
+        p.wait()
+        check(not os.path.exists(out) or types(out), "killed: there is half an output under its name")
+        intact("killed")
+    check(quantize(a, out, "Q4_0"), "after that it works")
+    intact("in the end")
+
+
 with tempfile.TemporaryDirectory() as tmp:
     tiny = mixtures(tmp)
+    input_survives(tmp, tiny)
     refusals(tmp, tiny)
     splits(tmp, tiny)
     imatrix(tmp, tiny)

@@ -37,14 +37,8 @@ struct ggml_cplan ggml_graph_plan(const struct ggml_cgraph *cgraph, int n_thread
     return plan;
 }
 
-// Layers repeat: nodes like one of these have been asked already.
-struct seen {
-    int node[64];  // where in the graph
-    int n;
-};
-
 static bool alike(const struct ggml_tensor *a, const struct ggml_tensor *b) {
-    if (a->op != b->op || memcmp(a->ne, b->ne, sizeof(a->ne)) != 0) return false;
+    if (a->op != b->op || a->type != b->type || memcmp(a->ne, b->ne, sizeof(a->ne)) != 0) return false;
     for (int k = 0; k < GGML_MAX_SRC; k++) {
         const struct ggml_tensor *s = a->src[k], *t = b->src[k];
         if (!s != !t) return false;
@@ -55,15 +49,37 @@ static bool alike(const struct ggml_tensor *a, const struct ggml_tensor *b) {
     return memcmp(a->op_params, b->op_params, sizeof(a->op_params)) == 0;
 }
 
-// Whether nothing like node i and those after it, which may be computed with it, has been seen.
-static bool is_new(struct seen *s, const struct ggml_cgraph *g, int i) {
-    enum { TOGETHER = 8 };
+// Layers repeat: a node is new unless it and those after it, which may be computed with it, are like some nodes before them. Nodes that
+// are often are so for a whole layer, so the place that the last one was like is looked at first, and what was found alike
+// there is not compared again.
+enum { TOGETHER = 8 };
+
+struct seen {
+    int node[64];  // new ones, where in the graph
+    int n;
+    int back, end;  // nodes up to `end` are like those `back` before them; 0: none are
+};
+
+// Nodes that must be alike from i on.
+static int last_of(const struct ggml_cgraph *g, int i) { return i + TOGETHER < g->n_nodes ? i + TOGETHER : g->n_nodes; }
+
+static bool follow(struct seen *s, const struct ggml_cgraph *g, int i) {
+    if (s->end < i) s->end = i;
+    while (s->end < last_of(g, i) && alike(g->nodes[s->end - s->back], g->nodes[s->end])) s->end++;
+    return s->end == last_of(g, i);
+}
+
+// To be asked of every node in turn.
+static bool is_new(struct seen *s, const struct ggml_cgraph *g, int i, bool runs) {
+    if (s->back && follow(s, g, i)) return false;
+    s->back = 0;
+    if (!runs) return false;
     for (int k = 0; k < s->n; k++) {
-        const int at = s->node[k];
-        int n = 0;
-        while (n < TOGETHER && i + n < g->n_nodes && alike(g->nodes[at + n], g->nodes[i + n])) n++;
-        if (n == TOGETHER || i + n == g->n_nodes) return false;
+        s->back = i - s->node[k];
+        s->end = i;
+        if (follow(s, g, i)) return false;
     }
+    s->back = 0;
     if (s->n < (int) (sizeof(s->node) / sizeof(s->node[0]))) s->node[s->n++] = i;
     return true;
 }
@@ -157,7 +173,7 @@ size_t ggml_graph_work_most(const struct ggml_cgraph *cgraph, int n_threads) {
     for (int i = 0; i < cgraph->n_nodes; i++) {
         const struct ggml_tensor *t = cgraph->nodes[i];
         const struct op *op = op_get(t->op);
-        if (!op || !cpu_node_runs(op, t) || !is_new(&seen, cgraph, i)) continue;
+        if (!is_new(&seen, cgraph, i, op && cpu_node_runs(op, t))) continue;
         const bool counts = op->token_dim[0] || op->token_dim[1];
         const size_t alone = counts ? op_scratch_most(op, t, n_threads) : 0, fused = fused_most(cgraph, i, n_threads);
         if (alone > most) most = alone;
