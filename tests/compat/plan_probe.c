@@ -261,7 +261,9 @@ int main(int argc, char **argv) {
     llama_token *t = malloc(sizeof *t * (size_t) step);
     const long calls0 = calls;
     // batches of every size, or two: attention and products over few tokens can need more scratch than over many
-    for (int32_t n = 1; n < step; n += n < 16 && fill ? 1 : fill ? n / 4 : step / 2 - 1) {
+    for (int32_t n = 1; n < step && n <= (int32_t) llama_n_ctx_seq(c); n += n < 16 && fill ? 1
+                                                                            : fill         ? n / 4
+                                                                                           : step / 2 - 1) {
         for (int32_t i = 0; i < n; i++) t[i] = i * 7919 % n_vocab;
         llama_memory_clear(llama_get_memory(c), false);
         if (llama_decode(c, llama_batch_get_one(t, n)) != 0) return 1;
