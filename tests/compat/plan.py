@@ -121,8 +121,8 @@ def placed(model):
     some = plan(model, {"c": 512, "ngl": 99}, "-ot", r"ffn_(up|down)\.weight=CPU", env=env)["devices"]
     moved = all_on[0]["weights_copied"] - some[0]["weights_copied"]
     stay = some[1]["weights_mapped"] - all_on[1]["weights_mapped"]
-    # copies are padded to the device's alignment, what stays is used as it lies
-    check(f"{os.path.basename(model)} -ot", 0 < stay <= moved <= stay + 0.01 * stay, f"{stay} bytes stay on the CPU, {moved} less on SIM0")
+    # copies are padded to the device's alignment; mappings begin with a page and hold what is small between two weights
+    check(f"{os.path.basename(model)} -ot", stay > 0 and abs(moved - stay) <= 0.01 * stay, f"{stay} bytes stay on the CPU, {moved} less on SIM0")
     p = subprocess.run([EXE, "plan", model, "-ot", "ffn=NOWHERE"], capture_output=True, text=True)
     check(f"{os.path.basename(model)} -ot refused", p.returncode == 2 and "no buffer type 'NOWHERE'" in p.stderr, p.stderr.strip())
 
