@@ -45,8 +45,16 @@ static size_t total(const struct planned *p, int i) {
            d->vocabulary + p->program[i];
 }
 
-// The program is there already.
-static bool fits_on(const struct planned *p, int i) { return total(p, i) - p->program[i] <= p->free[i]; }
+// Bytes of the device's own memory. A device's mapped weights, scratch and tables lie in the host's, the last in the list; the program is
+// there already.
+static size_t needed(const struct planned *p, int i) {
+    if (i < p->n - 1) return total(p, i) - p->d[i].weights_mapped - p->d[i].work - p->d[i].graph;
+    size_t n = total(p, i) - p->program[i];
+    for (int k = 0; k < p->n - 1; k++) n += p->d[k].weights_mapped + p->d[k].work + p->d[k].graph;
+    return n;
+}
+
+static bool fits_on(const struct planned *p, int i) { return needed(p, i) <= p->free[i]; }
 
 static bool fits(const struct planned *p) {
     for (int i = 0; i < p->n; i++)
@@ -220,8 +228,8 @@ static void print_table(const struct planned *p) {
     for (int i = 0; i < p->n; i++) {
         char a[32], b[32];
         if (fits_on(p, i)) continue;
-        printf("does not fit: %s would need %s and has %s\n", p->d[i].name,
-               console_bytes(a, (double) (total(p, i) - p->program[i])), console_bytes(b, (double) p->free[i]));
+        printf("does not fit: %s would need %s and has %s\n", p->d[i].name, console_bytes(a, (double) needed(p, i)),
+               console_bytes(b, (double) p->free[i]));
     }
     if (fits(p)) puts("fits");
 }
