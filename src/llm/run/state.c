@@ -301,6 +301,11 @@ static size_t load_mapped(struct llama_context *ctx, const uint8_t *p, size_t n,
         return 0;
     }
     const size_t n_tokens = h[2];
+    if (seq >= 0 && !tokens_out &&
+        n_tokens <= (n - 20) / sizeof *tokens_out) {  // how large the buffer must be is asked first
+        if (n_out) *n_out = n_tokens;
+        return sizeof h;
+    }
     if (n_tokens > (n - 20) / sizeof *tokens_out || n_tokens > capacity) {
         (void) err_set(ERR_INVALID, "%s holds %zu tokens; there is room for %zu", path, n_tokens, capacity);
         return 0;

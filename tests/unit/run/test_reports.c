@@ -907,6 +907,16 @@ static void test_outputs_per_sequence(void **state) {
     assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(c), 1), 2);
     b.logits[0] = 0;
     assert_int_equal(llama_decode(c, b), 0);
+    llama_free(c);
+    // With embeddings every entry is an output.
+    cp.embeddings = true;
+    cp.n_outputs_max = 2;
+    c = context(m, cp);
+    b.n_tokens = 0;
+    for (int q = 0; q < 3; q++)
+        for (int i = 0; i < 3; i++) put(&b, q, i, tok(i), true);
+    assert_int_equal(llama_decode(c, b), 0);
+    for (int k = 0; k < 9; k++) assert_non_null(llama_get_embeddings_ith(c, k));
     llama_batch_free(b);
     llama_free(c);
     llama_model_free(m);

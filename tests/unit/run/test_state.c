@@ -168,7 +168,13 @@ static void test_files(void **s) {
     feed(d, 0, 40, 41, 0, b);
     assert_memory_equal(a, b, sizeof a);
     assert_true(llama_state_seq_save_file(c, path, 0, tokens, 40) > 0);
-    assert_true(llama_state_seq_load_file(d, path, 1, back, 64, &n) > 0);
+    n = 0;
+    assert_true(llama_state_seq_load_file(d, path, 1, NULL, 0, &n) > 0);  // only how many tokens there are
+    assert_int_equal(n, 40);
+    assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(d), 1), -1);
+    assert_int_equal(llama_state_seq_load_file(d, path, 1, back, 39, &n), 0);
+    assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(d), 1), -1);
+    assert_true(llama_state_seq_load_file(d, path, 1, back, 40, &n) > 0);
     assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(d), 1), 40);
     assert_false(llama_state_load_file(d, path, back, 64, &n));  // another kind of file
     assert_false(llama_state_load_file(d, "/nonexistent/x", back, 64, &n));
