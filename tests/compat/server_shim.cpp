@@ -35,7 +35,9 @@ unsigned llama_model_target_layer_ids_n(const llama_model *) { return 0; }
 int llama_model_dflash_selector_top_k(const llama_model *) { return 0; }
 void llama_batch_ext_set_decision_order(llama_batch_ext *, int, llama_decision_order) {}
 void llama_model_get_tok_embd(const llama_model *, float *) {}
-std::map<ggml_backend_buffer_type *, llama_memory_breakdown_data> llama_get_memory_breakdown(const llama_context *) { return {}; }
+std::map<ggml_backend_buffer_type *, llama_memory_breakdown_data> llama_get_memory_breakdown(const llama_context *) {
+    return {};
+}
 
 namespace {
 constexpr size_t at = 128, more = 16, ours = 160;  // where the pointers are, how many bytes; size of our struct
