@@ -136,8 +136,12 @@ LLAMA_API uint32_t llama_get_sampled_logits_count_ith(struct llama_context *ctx,
 LLAMA_API llama_token *llama_get_sampled_candidates_ith(struct llama_context *ctx, int32_t i);
 // How many the sampler left; 0 where it chose none.
 LLAMA_API uint32_t llama_get_sampled_candidates_count_ith(struct llama_context *ctx, int32_t i);
-// Runs a sampler (or a chain) inside the graph for a sequence; NULL: no longer. It works on the sequence's last output of each batch. False if
-// it, or a member of the chain, can't be part of a graph: then it runs outside, as always. Owner: the caller, for as long as it is set.
+// Runs a sampler (or a chain) inside the graph for a sequence; NULL: no longer. It works on the sequence's last output of each batch, with
+// what was accepted until then, and chooses what llama_sampler_sample outside would; llama_sampler_sample then gives that token and accepts it.
+// Every sampler of the library can, and a program's own that has the backend functions; a chain must not mix those with samplers that can't be
+// written as nodes (greedy, dist, top-k, min-p, temp and logit-bias can). False otherwise: then it runs outside, as always. A chain must not
+// change while it is set. On devices whose memory isn't the host's, chains of those six run as nodes there, equal up to rounding. Owner: the
+// caller, for as long as it is set.
 LLAMA_API bool llama_set_sampler(struct llama_context *ctx, llama_seq_id seq_id, struct llama_sampler *smpl);
 // Times (ms) and counts since the last reset. At least 1 in the counts, so that quotients are finite.
 LLAMA_API struct llama_perf_context_data llama_perf_context(const struct llama_context *ctx);

@@ -157,5 +157,7 @@ uint32_t samplers_rows(struct llama_context *ctx, const struct ubatch *ub);
 void samplers_build(struct llama_context *ctx);
 void samplers_set_inputs(struct llama_context *ctx);
 void samplers_collect(struct llama_context *ctx, int32_t row0);
+// The sampler that worked on output i inside the graph; NULL: none did.
+const struct llama_sampler *context_sampler_at(struct llama_context *ctx, int32_t i);
 int context_process(struct llama_context *ctx, const struct batch_view *b, bool encode);
 bool context_has_memory(const struct llama_model *m);

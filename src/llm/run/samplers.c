@@ -1,5 +1,5 @@
-// Samplers that run inside the graph, per sequence. A sampler (or every member of a chain) that can build its work as graph nodes does
-// so behind the logits of its sequence's last output row; the token is known when the graph is done. Others run outside, as always.
+// Samplers that run inside the graph, per sequence. A sampler that can build its work as graph nodes does so behind the logits of its
+// sequence's last output row; the token is known when the graph is done. Others run outside, as always.
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,20 +23,8 @@ struct context_samplers {
     struct seq_sampler of[];
 };
 
-// The members of a chain, or the sampler itself.
-static int32_t n_parts(struct llama_sampler *s) { return llama_sampler_chain_get(s, -1) ? llama_sampler_chain_n(s) : 1; }
-
-static struct llama_sampler *part(struct llama_sampler *s, int32_t i) {
-    return llama_sampler_chain_get(s, -1) ? llama_sampler_chain_get(s, i) : s;
-}
-
 static bool can_build(struct llama_sampler *s, ggml_backend_buffer_type_t buft) {
-    const int32_t n = n_parts(s);
-    for (int32_t i = 0; i < n; i++) {
-        struct llama_sampler *p = part(s, i);
-        if (!p || !p->iface->backend_init || !p->iface->backend_apply || !p->iface->backend_init(p, buft, 1)) return false;
-    }
-    return n > 0;
+    return s->iface->backend_init && s->iface->backend_apply && s->iface->backend_init(s, buft, 1);
 }
 
 static void free_results(struct seq_sampler *s) {
@@ -123,22 +111,15 @@ void samplers_build(struct llama_context *ctx) {
         memset(&s->data, 0, sizeof s->data);
         if (!s->smpl || s->row < 0 || s->row >= g->n.n_outputs) continue;
         s->data.logits = ggml_view_1d(g->ctx, g->logits, g->logits->ne[0], (size_t) s->row * g->logits->nb[1]);
-        const int32_t n = n_parts(s->smpl);
-        for (int32_t i = 0; i < n; i++) {
-            struct llama_sampler *p = part(s->smpl, i);
-            p->iface->backend_apply(p, g->ctx, g->gf, &s->data);
-        }
+        s->smpl->iface->backend_apply(s->smpl, g->ctx, g->gf, &s->data);
         struct ggml_tensor *t[] = {s->data.sampled, s->data.probs, s->data.candidates, s->data.logits};
         for (int k = 0; k < 4; k++) {
             if (!t[k]) continue;
             ggml_set_output(t[k]);
             ggml_build_forward_expand(g->gf, t[k]);
         }
-        if (!s->data.sampled) continue;
-        for (int32_t i = 0; i < n; i++) {
-            struct llama_sampler *p = part(s->smpl, i);
-            if (p->iface->backend_accept) p->iface->backend_accept(p, g->ctx, g->gf, s->data.sampled);
-        }
+        if (s->data.sampled && s->smpl->iface->backend_accept)
+            s->smpl->iface->backend_accept(s->smpl, g->ctx, g->gf, s->data.sampled);
     }
 }
 
@@ -146,10 +127,7 @@ void samplers_set_inputs(struct llama_context *ctx) {
     for (int32_t q = 0; ctx->samplers && q < ctx->samplers->n_seq; q++) {
         struct seq_sampler *s = &ctx->samplers->of[q];
         if (!s->smpl || s->row < 0) continue;
-        for (int32_t i = 0; i < n_parts(s->smpl); i++) {
-            struct llama_sampler *p = part(s->smpl, i);
-            if (p->iface->backend_set_input) p->iface->backend_set_input(p);
-        }
+        if (s->smpl->iface->backend_set_input) s->smpl->iface->backend_set_input(s->smpl);
     }
 }
 
@@ -184,6 +162,11 @@ static const struct seq_sampler *result(struct llama_context *ctx, int32_t i) {
     for (int32_t q = 0; row >= 0 && q < ctx->samplers->n_seq; q++)
         if (ctx->samplers->of[q].smpl && ctx->samplers->of[q].out_row == row) return &ctx->samplers->of[q];
     return NULL;
+}
+
+const struct llama_sampler *context_sampler_at(struct llama_context *ctx, int32_t i) {
+    const struct seq_sampler *s = result(ctx, i);
+    return s ? s->smpl : NULL;
 }
 
 llama_token llama_get_sampled_token_ith(struct llama_context *ctx, int32_t i) {

@@ -1,11 +1,12 @@
 // A list of samplers that act one after the other, and the time they take.
 #include "sample/sample.h"
 #include "base/log.h"
-#include "ggml.h"
+#include "ggml-backend.h"
 
 struct chain {
     struct llama_sampler **list;
     int32_t n, cap;
+    bool on_host;        // inside a graph: one node that calls apply, not the members' nodes
     bool no_perf, busy;  // busy: inside llama_sampler_sample, which counts the time itself
     int64_t t_us;
     int32_t n_sample;
@@ -173,6 +174,48 @@ void llama_perf_sampler_reset(struct llama_sampler *chain) {
     ch->n_sample = 0;
 }
 
+// ---- inside the graph
+
+// Nodes that give exactly what apply gives are taken wherever they are; others only for devices that aren't the host, and where members
+// of the program's own leave no choice. A chain of our samplers can always run as one node on the host.
+static bool graph_init(struct llama_sampler *smpl, ggml_backend_buffer_type_t buft, uint32_t n) {
+    struct chain *ch = smpl->ctx;
+    bool ours = ch->n > 0, nodes = ch->n > 0, exact = true;
+    for (int32_t i = 0; i < ch->n; i++) {
+        struct llama_sampler *s = ch->list[i];
+        const struct sampler_kind *kind = sampler_kind_of(s);
+        ours = ours && kind;
+        exact = exact && kind && kind->exact;
+        nodes = nodes && s->iface->backend_init && s->iface->backend_apply && kind != &sampler_kind_chain &&
+                s->iface->backend_apply != sampler_graph_host && s->iface->backend_init(s, buft, n);
+    }
+    const bool host = !buft || ggml_backend_buft_is_host(buft);
+    ch->on_host = !(nodes && (exact || !ours || !host));
+    return ours || nodes;
+}
+
+static void graph_apply(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf,
+                        struct llama_sampler_data *d) {
+    struct chain *ch = smpl->ctx;
+    if (ch->on_host)
+        sampler_graph_host(smpl, ctx, gf, d);
+    else
+        for (int32_t i = 0; i < ch->n; i++) ch->list[i]->iface->backend_apply(ch->list[i], ctx, gf, d);
+}
+
+static void graph_accept(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf,
+                         struct ggml_tensor *sampled) {
+    struct chain *ch = smpl->ctx;
+    for (int32_t i = 0; i < ch->n && !ch->on_host; i++)
+        if (ch->list[i]->iface->backend_accept) ch->list[i]->iface->backend_accept(ch->list[i], ctx, gf, sampled);
+}
+
+static void graph_set_input(struct llama_sampler *smpl) {
+    struct chain *ch = smpl->ctx;
+    for (int32_t i = 0; i < ch->n && !ch->on_host; i++)
+        if (ch->list[i]->iface->backend_set_input) ch->list[i]->iface->backend_set_input(ch->list[i]);
+}
+
 const struct sampler_kind sampler_kind_chain = {
     .iface = {.name = name,
               .accept = accept,
@@ -180,6 +223,10 @@ const struct sampler_kind sampler_kind_chain = {
               .reset = reset,
               .clone = clone,
               .free = release,
-              .copy_state = copy_state},
+              .copy_state = copy_state,
+              .backend_init = graph_init,
+              .backend_apply = graph_apply,
+              .backend_accept = graph_accept,
+              .backend_set_input = graph_set_input},
     .seed = seed,
 };

@@ -296,5 +296,7 @@ const struct sampler_kind sampler_kind_grammar = {
               .reset = reset,
               .clone = clone,
               .free = release,
-              .copy_state = copy_state},
+              .copy_state = copy_state,
+              .backend_init = sampler_graph_ready,
+              .backend_apply = sampler_graph_host},
 };

@@ -37,4 +37,5 @@ const struct sampler_kind sampler_kind_greedy = {
               .copy_state = sampler_plain_copy,
               .backend_init = sampler_graph_ready,
               .backend_apply = graph_apply},
+    .exact = true,
 };

@@ -118,4 +118,5 @@ const struct sampler_kind sampler_kind_logit_bias = {
               .backend_init = sampler_graph_ready,
               .backend_apply = graph_apply,
               .backend_set_input = graph_set_input},
+    .exact = true,
 };

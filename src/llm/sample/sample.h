@@ -10,6 +10,7 @@
 struct sampler_kind {
     struct llama_sampler_i iface;                        // first: a sampler's iface pointer is a pointer to its kind
     uint32_t (*seed)(const struct llama_sampler *smpl);  // NULL: it draws nothing
+    bool exact;                                          // its graph nodes do to the last bit what apply does
 };
 
 #define SAMPLER(name) extern const struct sampler_kind sampler_kind_##name;
@@ -66,10 +67,15 @@ struct cand_buffer *chain_buffer(struct llama_sampler *smpl);
 // Time spent in llama_sampler_sample counts as the chain's.
 void chain_count(struct llama_sampler *smpl, int64_t t_us);
 
-// ---- inside the graph (llama_set_sampler): samplers that can be written as graph nodes. d->logits [n], d->candidates [n] i32 or
-// NULL for the whole vocabulary in order.
+// ---- inside the graph (llama_set_sampler). Some samplers can be written as graph nodes, which any device may compute; every one of
+// ours can also be one node that calls apply on the host. A chain decides which (chain.c). d->logits [n], d->candidates [n] i32 or NULL
+// for the whole vocabulary in order.
 bool sampler_graph_ready(struct llama_sampler *smpl, ggml_backend_buffer_type_t buft,
                          uint32_t n);  // .backend_init: always true
+// .backend_apply of those without nodes of their own: apply, or a whole chain's, as one node. Candidates that went stay behind the others
+// with a logit of -inf. The node works in its result's memory: running it allocates nothing.
+void sampler_graph_host(struct llama_sampler *smpl, struct ggml_context *ctx, struct ggml_cgraph *gf,
+                        struct llama_sampler_data *d);
 // Keeps the candidates idx [k] i32 of d.
 void sampler_graph_keep(struct ggml_context *ctx, struct llama_sampler_data *d, struct ggml_tensor *idx);
 // Chooses candidate idx [1] i32.

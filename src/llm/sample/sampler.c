@@ -1,5 +1,6 @@
 // Calls that every sampler answers, and choosing the next token of a context.
 #include "sample/sample.h"
+#include "run/context.h"
 #include "llama/context.h"
 #include "llama/model.h"
 #include "llama/vocab.h"
@@ -132,8 +133,9 @@ static size_t candidates(struct llama_context *ctx, int32_t idx, llama_token_dat
     return n;
 }
 
-static llama_token choose(struct llama_sampler *smpl, llama_token_data_array *c) {
-    llama_sampler_apply(smpl, c);
+// applied: the sampler has done its work on them inside the graph.
+static llama_token choose(struct llama_sampler *smpl, llama_token_data_array *c, bool applied) {
+    if (!applied) llama_sampler_apply(smpl, c);
     if (c->size == 0) {
         err_set(ERR_FAILED, "sampler: '%s' left no candidate", llama_sampler_name(smpl));
         return LLAMA_TOKEN_NULL;
@@ -174,7 +176,7 @@ llama_token llama_sampler_sample(struct llama_sampler *smpl, struct llama_contex
     if (c.size == 0) {
         err_set(ERR_INVALID, "sampler: there are no logits for output %d", (int) idx);
     } else {
-        token = choose(smpl, &c);
+        token = choose(smpl, &c, context_sampler_at(ctx, idx) == smpl);
         if (token != LLAMA_TOKEN_NULL) llama_sampler_accept(smpl, token);
     }
     free(own.data);

@@ -41,4 +41,5 @@ const struct sampler_kind sampler_kind_top_k = {
               .copy_state = sampler_plain_copy,
               .backend_init = sampler_graph_ready,
               .backend_apply = graph_apply},
+    .exact = true,
 };

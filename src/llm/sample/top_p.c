@@ -41,5 +41,7 @@ const struct sampler_kind sampler_kind_top_p = {
               .apply = apply,
               .clone = sampler_plain_clone,
               .free = sampler_plain_free,
-              .copy_state = sampler_plain_copy},
+              .copy_state = sampler_plain_copy,
+              .backend_init = sampler_graph_ready,
+              .backend_apply = sampler_graph_host},
 };
