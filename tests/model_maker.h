@@ -208,6 +208,7 @@ static void maker_tensor(struct gguf_context *g, struct ggml_context *ctx, const
     struct ggml_tensor *t = ggml_new_tensor(ctx, matrix ? type : GGML_TYPE_F32, n < 1 ? 1 : n, ne);
     ggml_set_name(t, name);
     const int64_t k = ggml_nelements(t);
+    if (k == 0) return;  // of a model without experts
     float *x = malloc((size_t) k * sizeof *x);
     const float scale = norm ? 0.1f : 1.0f / sqrtf((float) ne[0]);
     for (int64_t i = 0; i < k; i++) x[i] = norm ? 1.0f + scale * maker_random() : scale * 1.7f * maker_random();

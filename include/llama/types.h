@@ -78,10 +78,11 @@ struct llama_model_tensor_buft_override {
 struct llama_model_params {
     ggml_backend_dev_t *devices;                                           // NULL-terminated; NULL: all accelerators
     const struct llama_model_tensor_buft_override *tensor_buft_overrides;  // NULL: none
-    int32_t n_gpu_layers;                       // layers on devices, the output counting as the last; < 0: all
-    enum llama_split_mode split_mode;           // NONE: one device only
+    int32_t n_gpu_layers;  // layers on devices, the output counting as the last; < 0: all
+    enum llama_split_mode
+        split_mode;  // NONE: one device only; LAYER: whole layers; ROW: as LAYER; TENSOR: refused with several
     enum llama_load_mode load_mode;             // how the bytes come to memory
-    enum llama_lazy_mode lazy_mode;             // mapped weights are always read as needed
+    enum llama_lazy_mode lazy_mode;             // ON: tables of rows are not entered ahead of use (mmap only)
     int32_t main_gpu;                           // the device for split_mode NONE
     const float *tensor_split;                  // shares of the devices; NULL: by free memory
     llama_progress_callback progress_callback;  // 0 .. 1; false cancels
@@ -142,33 +143,36 @@ struct llama_context_params {
     struct llama_context *ctx_other;  // MTP: the context whose states this one continues; may be NULL
 };
 
+// Tensors whose name matches the regular expression get this type.
 struct llama_model_tensor_override {
     const char *pattern;
     enum ggml_type type;
 };
 
+// Importance of a tensor's columns.
 struct llama_model_imatrix_data {
-    const char *name;
-    const float *data;
+    const char *name;   // the tensor's
+    const float *data;  // [size] mean squares of the activations that meet each column
     size_t size;
 };
 
+// How a model is written in other types. From llama_model_quantize_default_params().
 typedef struct llama_model_quantize_params {
-    int32_t nthread;
-    enum llama_ftype ftype;
-    enum ggml_type output_tensor_type;
-    enum ggml_type token_embedding_type;
-    bool allow_requantize;
-    bool quantize_output_tensor;
-    bool only_copy;
-    bool pure;
-    bool keep_split;
-    bool dry_run;
-    const struct llama_model_imatrix_data *imatrix;
-    const struct llama_model_kv_override *kv_overrides;
-    const struct llama_model_tensor_override *tt_overrides;
-    const int32_t *prune_layers;
-    size_t max_buf_size;
+    int32_t nthread;                                         // <= 0: this machine's default
+    enum llama_ftype ftype;                                  // the mixture
+    enum ggml_type output_tensor_type;                       // of the output matrix; COUNT: the mixture's
+    enum ggml_type token_embedding_type;                     // of the embedding; COUNT: the mixture's
+    bool allow_requantize;                                   // take tensors that are quantized already
+    bool quantize_output_tensor;                             // false: the output matrix stays as it is
+    bool only_copy;                                          // all tensors stay as they are
+    bool pure;                                               // one type for all matrices
+    bool keep_split;                                         // as many shards as the input has
+    bool dry_run;                                            // sizes alone, nothing is written
+    const struct llama_model_imatrix_data *imatrix;          // importance by tensor, ends with a NULL name; NULL: none
+    const struct llama_model_kv_override *kv_overrides;      // keys of the output, ends with an empty key; NULL: none
+    const struct llama_model_tensor_override *tt_overrides;  // types by name, ends with a NULL pattern; NULL: none
+    const int32_t *prune_layers;                             // layers to leave out, ends with -1; NULL: none
+    size_t max_buf_size;  // bytes of rows at work, all threads; a row at least; 0: 1 M values each
 } llama_model_quantize_params;
 
 // Added to a token's logit.

@@ -48,11 +48,47 @@ static enum err check_overrides(const struct llama_model_tensor_buft_override *o
     return ERR_OK;
 }
 
+static enum err check_modes(const struct llama_model_params *p) {
+    const struct {
+        const char *name;
+        int value, least, most;
+    } choices[] = {
+        {"split_mode", p->split_mode, LLAMA_SPLIT_MODE_NONE, LLAMA_SPLIT_MODE_TENSOR},
+        {"load_mode", p->load_mode, LLAMA_LOAD_MODE_AUTO, LLAMA_LOAD_MODE_DIRECT_IO},
+        {"lazy_mode", p->lazy_mode, LLAMA_LAZY_MODE_OFF, LLAMA_LAZY_MODE_ON},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].value < choices[i].least || choices[i].value > choices[i].most)
+            return err_set(ERR_INVALID, "%s is %d; %d to %d are possible", choices[i].name, choices[i].value,
+                           choices[i].least, choices[i].most);
+    const bool maps = p->load_mode == LLAMA_LOAD_MODE_AUTO || p->load_mode == LLAMA_LOAD_MODE_MMAP;
+    if (p->lazy_mode == LLAMA_LAZY_MODE_ON && !maps)
+        return err_set(ERR_INVALID,
+                       "lazy_mode is ON, but load_mode '%s' reads or locks every weight at once; auto and mmap don't",
+                       llama_load_mode_name(p->load_mode));
+    return ERR_OK;
+}
+
+// With several devices: whole layers are what they can be given.
+static enum err check_split(const struct llama_model *m) {
+    if (m->n_dev < 2) return ERR_OK;
+    if (m->params.split_mode == LLAMA_SPLIT_MODE_TENSOR)
+        return err_set(ERR_UNSUPPORTED,
+                       "split_mode is TENSOR, but none of the %d devices computes parts of a tensor; LAYER "
+                       "spreads whole layers",
+                       m->n_dev);
+    if (m->params.split_mode == LLAMA_SPLIT_MODE_ROW)
+        log_warn("split_mode is ROW, but none of the %d devices holds rows of a matrix: whole layers are spread instead\n",
+                 m->n_dev);
+    return ERR_OK;
+}
+
 enum err place_devices(struct llama_model *m) {
     m->cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     if (!m->cpu) return err_set(ERR_UNSUPPORTED, "no CPU device is registered");
     const struct llama_model_params *p = &m->params;
     TRY(check_overrides(p->tensor_buft_overrides));
+    TRY(check_modes(p));
     if (p->devices) {
         for (int i = 0; p->devices[i]; i++) {
             if (p->devices[i] == m->cpu) continue;
@@ -74,7 +110,7 @@ enum err place_devices(struct llama_model *m) {
         m->dev[0] = m->dev[main];
         m->n_dev = 1;
     }
-    return ERR_OK;
+    return check_split(m);
 }
 
 // The output counts as the last layer; the last n_gpu_layers of them are spread over the devices in the given shares, or by free memory.

@@ -21,6 +21,25 @@ struct prefault {
     const struct llama_model *m;
 };
 
+// Rows that are looked up, of which a text needs few: with lazy_mode they are left until then.
+static bool is_lazy(const struct llama_model *m, const struct model_tensor *t) {
+    if (t->role != ROLE_EMBD && t->role != ROLE_EMBD_OTHER) return false;
+    const bool tied = t->t == m->w.token_embd.w && !m->w.output.w;  // then the output reads all of them for every token
+    if (m->params.lazy_mode == LLAMA_LAZY_MODE_ON) return !tied;
+    return m->params.lazy_mode == LLAMA_LAZY_MODE_AUTO && !tied && ggml_nbytes(t->t) > (size_t) 4 << 30;
+}
+
+// Whether bytes [p, p + n) hold some of a lazy tensor.
+static bool left_out(const struct llama_model *m, const char *p, size_t n) {
+    for (int i = 0; i < m->n_tensors; i++) {
+        const struct model_tensor *t = &m->tensors[i];
+        if (!is_lazy(m, t) || !t->t->data) continue;
+        const char *data = t->t->data;
+        if (data < p + n && p < data + ggml_nbytes(t->t)) return true;
+    }
+    return false;
+}
+
 // Whether the byte at `at` can be had without waiting.
 static bool in_memory(int fd, uint64_t at) {
     char c;
@@ -34,6 +53,7 @@ static void *run(void *arg) {
         for (size_t at = 0; at < map->map.bytes; at += RUN_BYTES) {
             const size_t n = map->map.bytes - at < RUN_BYTES ? map->map.bytes - at : RUN_BYTES;
             if (atomic_load_explicit(&p->stop, memory_order_relaxed)) return NULL;
+            if (left_out(p->m, (const char *) map->map.base + at, n)) continue;
             if (!in_memory(map->fd, map->at + at) || !in_memory(map->fd, map->at + at + n - 1)) continue;
             if (madvise((char *) map->map.base + at, n, MADV_POPULATE_READ) != 0) return NULL;
         }

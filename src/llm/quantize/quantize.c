@@ -340,10 +340,26 @@ static enum err open_output(struct output *o) {
 // ---- the data -------------------------------------------------------------------------------------------------------------------
 
 static int64_t n_rows(const struct item *it) { return it->ne[1] * it->ne[2] * it->ne[3]; }
-static int64_t rows_per_piece(const struct item *it) {
-    return it->ne[0] >= PIECE_VALUES || it->ne[0] == 0 ? 1 : PIECE_VALUES / it->ne[0];
+
+static int n_threads(const struct job *j) { return j->p->nthread > 0 ? j->p->nthread : ggml_cpu_default_threads(); }
+
+// A piece's rows as they are, as floats and as they are to be, one piece per thread, fit into max_buf_size.
+static int64_t rows_per_piece(const struct job *j, const struct item *it) {
+    if (it->ne[0] == 0) return 1;
+    int64_t n = PIECE_VALUES / it->ne[0];
+    if (j->p->max_buf_size > 0) {
+        const size_t row = ggml_row_size(it->type_in, it->ne[0]) + (size_t) it->ne[0] * sizeof(float) +
+                           ggml_row_size(it->type_out, it->ne[0]);
+        const size_t most = j->p->max_buf_size / (size_t) n_threads(j) / row;
+        if (most < (size_t) n) n = (int64_t) most;
+    }
+    return n < 1 ? 1 : n;
 }
-static int64_t n_pieces(const struct item *it) { return (n_rows(it) + rows_per_piece(it) - 1) / rows_per_piece(it); }
+
+static int64_t n_pieces(const struct job *j, const struct item *it) {
+    const int64_t per = rows_per_piece(j, it);
+    return (n_rows(it) + per - 1) / per;
+}
 
 struct worker {
     char *in, *out;
@@ -395,8 +411,7 @@ static enum err encode(struct worker *w, const struct item *it, int64_t r0, int6
 }
 
 static enum err do_piece(struct job *j, struct worker *w, const struct item *it, int64_t piece) {
-    const int64_t r0 = piece * rows_per_piece(it), left = n_rows(it) - r0,
-                  n = left < rows_per_piece(it) ? left : rows_per_piece(it);
+    const int64_t per = rows_per_piece(j, it), r0 = piece * per, left = n_rows(it) - r0, n = left < per ? left : per;
     const size_t row_in = ggml_row_size(it->type_in, it->ne[0]), row_out = ggml_row_size(it->type_out, it->ne[0]);
     const struct output *o = &j->outs[it->out];
     if (!room_for((void **) &w->in, &w->in_room, (size_t) n * row_in))
@@ -445,8 +460,8 @@ static void work(int ith, int nth, void *data) {
 static enum err write_data(struct job *j) {
     j->first_piece = calloc((size_t) j->n_items + 1, sizeof(*j->first_piece));
     if (!j->first_piece) return err_set(ERR_NOMEM, "no memory for %d tensors", j->n_items);
-    for (int i = 0; i < j->n_items; i++) j->first_piece[i + 1] = j->first_piece[i] + n_pieces(&j->items[i]);
-    ggml_parallel(j->p->nthread > 0 ? j->p->nthread : ggml_cpu_default_threads(), work, j);
+    for (int i = 0; i < j->n_items; i++) j->first_piece[i + 1] = j->first_piece[i] + n_pieces(j, &j->items[i]);
+    ggml_parallel(n_threads(j), work, j);
     if (j->failed == 2) return err_set(ERR_ABORTED, "quantizing was cancelled");
     if (j->failed) return err_set(ERR_FAILED, "%s", j->message);
     for (int i = 0; i < j->n_outs; i++) {  // the last tensor's padding
