@@ -5,8 +5,6 @@
 
 #include "llama/ext.h"
 
-#include <fcntl.h>
-
 #define NV MAKER_N_VOCAB
 #define ROW (NV * sizeof(float))
 
@@ -127,25 +125,6 @@ static void test_devices(void **state) {
     }
 }
 
-// Whether the page in the middle of a mapped tensor is in this process's page table.
-static bool present(const struct ggml_tensor *t) {
-    const uintptr_t page = ((uintptr_t) t->data + ggml_nbytes(t) / 2) / 4096;
-    uint64_t entry = 0;
-    const int fd = open("/proc/self/pagemap", O_RDONLY);
-    assert_true(fd >= 0);
-    assert_int_equal(pread(fd, &entry, 8, (off_t) (page * 8)), 8);
-    close(fd);
-    return entry >> 63;
-}
-
-static struct ggml_tensor *embedding;
-
-static bool watch(struct ggml_tensor *t, bool ask, void *ud) {
-    (void) ask, (void) ud;
-    if (t->op == GGML_OP_GET_ROWS && !strcmp(t->src[0]->name, "token_embd.weight")) embedding = t->src[0];
-    return ask && false;
-}
-
 static void test_loading(void **state) {
     (void) state;
     snprintf(path, sizeof path, "%s", maker_path("mimo2-mtp", GGML_TYPE_F32));
@@ -171,7 +150,7 @@ static void test_loading(void **state) {
     p.load_mode = (enum llama_load_mode) 8;
     assert_null(load(p));
     assert_error("load_mode is 8");
-    // lazy_mode
+    // lazy_mode: which pages are entered ahead of use, which depends on the file system too, is not looked at
     p = model_params();
     p.lazy_mode = (enum llama_lazy_mode) 5;
     assert_null(load(p));
@@ -182,22 +161,14 @@ static void test_loading(void **state) {
     assert_error("lazy_mode is ON");
     p.load_mode = LLAMA_LOAD_MODE_MMAP;
     m = load(p);
-    struct llama_context_params cp = params();
-    cp.cb_eval = watch;
-    embedding = NULL;
-    struct llama_context *c = llama_init_from_model(m, cp);
-    llama_token t = 1;  // the first rows: the middle of the table is 70 kB away
-    assert_int_equal(llama_decode(c, llama_batch_get_one(&t, 1)), 0);
-    assert_non_null(embedding);
-    assert_false(present(embedding));
-    llama_free(c);
     assert_memory_equal(want, logits(m, params(), got), ROW);
     llama_model_free(m);
     // no_alloc: shapes alone, nothing is computed
+    llama_token t = 1;
     p = model_params();
     p.no_alloc = true;
     m = load(p);
-    c = llama_init_from_model(m, params());
+    struct llama_context *c = llama_init_from_model(m, params());
     assert_int_equal(llama_decode(c, llama_batch_get_one(&t, 1)), -1);
     assert_error("no_alloc");
     llama_free(c);
