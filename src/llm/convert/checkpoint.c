@@ -240,12 +240,37 @@ enum err checkpoint_read(const struct checkpoint *c, const struct ckpt_tensor *t
     return e;
 }
 
+// Whole numbers that no integer holds ("model_max_length": 1000000000000000019884624838656 is common) become real ones, in place.
+static void shorten_numbers(char *text) {
+    bool quoted = false;
+    for (char *p = text; *p; p++) {
+        if (quoted && *p == '\\' && p[1])
+            p++;
+        else if (*p == '"')
+            quoted = !quoted;
+        const size_t n = quoted ? 0 : strspn(p, "0123456789");
+        if (n > 18 && !strchr(".eE", p[n] ? p[n] : ' ')) memset(p, ' ', n), memcpy(p, "1e30", 4);
+        if (n > 1) p += n - 1;
+    }
+}
+
 enum err checkpoint_json(const struct checkpoint *c, const char *name, bool need, json_t **out) {
     char path[8192];
     *out = NULL;
     TRY(join(path, c->dir, name));
     if (access(path, F_OK) != 0) return need ? err_set(ERR_IO, "%s holds no %s", c->dir, name) : ERR_OK;
-    json_error_t why;
-    *out = json_load_file(path, 0, &why);
-    return *out ? ERR_OK : err_set(ERR_FORMAT, "%s: %s (line %d)", path, why.text, why.line);
+    struct file f;
+    TRY(file_open(&f, path));
+    char *text = f.size < (uint64_t) 1 << 30 ? malloc(f.size + 1) : NULL;
+    enum err e = text ? file_read(&f, 0, text, f.size) : err_set(ERR_NOMEM, "%s: no memory for its text", path);
+    if (e == ERR_OK) {
+        json_error_t why;
+        text[f.size] = '\0';
+        shorten_numbers(text);
+        *out = json_loadb(text, f.size, 0, &why);
+        if (!*out) e = err_set(ERR_FORMAT, "%s: %s (line %d)", path, why.text, why.line);
+    }
+    free(text);
+    file_close(&f);
+    return e;
 }

@@ -198,6 +198,15 @@ static bool marks_first_word(json_t *pre) {
     return scheme ? strcmp(scheme, "never") != 0 : !json_is_false(json_object_get(pre, "add_prefix_space"));
 }
 
+// Whether a pre-tokenizer cuts at spaces and drops them, so that runs of them count as one.
+static bool drops_spaces(json_t *pre) {
+    json_t *part;
+    size_t i;
+    json_array_foreach(json_object_get(pre, "pretokenizers"), i, part) if (drops_spaces(part)) return true;
+    const char *kind = json_string_value(json_object_get(pre, "type"));
+    return kind && strcmp(kind, "WhitespaceSplit") == 0;
+}
+
 static enum err convert_unigram(struct source *s, json_t *model) {
     size_t i;
     json_t *pair;
@@ -219,7 +228,8 @@ static enum err convert_unigram(struct source *s, json_t *model) {
     s->v.has_scores = true;
     gguf_set_val_bool(s->out, "tokenizer.ggml.add_space_prefix",
                       marks_first_word(json_object_get(s->json, "pre_tokenizer")));
-    gguf_set_val_bool(s->out, "tokenizer.ggml.remove_extra_whitespaces", false);
+    gguf_set_val_bool(s->out, "tokenizer.ggml.remove_extra_whitespaces",
+                      drops_spaces(json_object_get(s->json, "pre_tokenizer")));
     TRY(write_normalizer(s, json_object_get(s->json, "normalizer")));
     gguf_set_val_str(s->out, "tokenizer.ggml.model", "t5");
     gguf_set_val_str(s->out, "tokenizer.ggml.pre", "default");
@@ -249,6 +259,8 @@ static enum err convert_sentencepiece(struct source *s, const char *path, bool f
     if (e == ERR_OK && fairseq) {
         e = as_fairseq(&s->v);
         facts.bos = 0, facts.pad = 1, facts.eos = 2, facts.unk = 3;
+        gguf_set_val_bool(s->out, "tokenizer.ggml.add_bos_token", true);
+        gguf_set_val_bool(s->out, "tokenizer.ggml.add_eos_token", true);
     }
     if (e == ERR_OK) e = take_added(s);
     if (e == ERR_OK) {
