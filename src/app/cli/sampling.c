@@ -1,6 +1,7 @@
 // From options to a chain of samplers.
 #include "cli/console.h"
 #include "cli/session.h"
+#include "llama/ext.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,14 +29,46 @@ static int add_logit_bias(struct llama_sampler *chain, const struct session *s, 
     return 0;
 }
 
-static int add_grammar(struct llama_sampler *chain, const struct session *s, const struct params *p) {
+// The text of a file, ended by a zero, malloc; NULL after a sentence.
+static char *file_text(const char *path) {
     struct text t = {0};
-    if (p->grammar_file && text_read(&t, p->grammar_file)) return 1;
-    char *from_file = p->grammar_file ? realloc(t.data, t.size + 1) : NULL;
-    if (p->grammar_file && !from_file) return console_error("no memory for a grammar of %zu bytes", t.size);
-    if (from_file) from_file[t.size] = '\0';
-    struct llama_sampler *g = llama_sampler_init_grammar(s->vocab, from_file ? from_file : p->grammar, "root");
+    if (text_read(&t, path)) return NULL;
+    char *text = realloc(t.data, t.size + 1);
+    if (text)
+        text[t.size] = '\0';
+    else
+        free(t.data), console_error("no memory for %zu bytes of %s", t.size, path);
+    return text;
+}
+
+// A JSON schema as a grammar, malloc; NULL after a sentence.
+static char *schema_grammar(const char *schema) {
+    const int32_t n = llama_json_schema_to_grammar(schema, NULL, 0);
+    char *text = n >= 0 ? malloc((size_t) n + 1) : NULL;
+    if (n < 0)
+        console_library_error();
+    else if (!text)
+        console_error("no memory for a grammar of %d bytes", n);
+    else
+        llama_json_schema_to_grammar(schema, text, n + 1);
+    return text;
+}
+
+static int add_grammar(struct llama_sampler *chain, const struct session *s, const struct params *p) {
+    const bool schema = p->json_schema || p->json_schema_file;
+    const char *given = schema ? p->json_schema : p->grammar, *path = schema ? p->json_schema_file : p->grammar_file;
+    if (schema && (p->grammar || p->grammar_file)) {
+        console_error("a grammar and a JSON schema cannot be kept to together; give one of them");
+        return 2;
+    }
+    char *from_file = path ? file_text(path) : NULL, *made = NULL;
+    if (path && !from_file) return 1;
+    const char *text = from_file ? from_file : given;
+    if (schema) text = made = schema_grammar(text);
+    struct llama_sampler *g = text ? llama_sampler_init_grammar(s->vocab, text, "root") : NULL;
     free(from_file);
+    free(made);
+    if (!text) return 1;
     if (!g) return console_library_error();
     llama_sampler_chain_add(chain, g);
     return 0;
@@ -182,7 +215,7 @@ struct llama_sampler *session_sampler(const struct session *s, const struct para
         return NULL;
     }
     if ((p->logit_bias.n && add_logit_bias(chain, s, &p->logit_bias)) ||
-        ((p->grammar || p->grammar_file) && add_grammar(chain, s, p))) {
+        ((p->grammar || p->grammar_file || p->json_schema || p->json_schema_file) && add_grammar(chain, s, p))) {
         llama_sampler_free(chain);
         return NULL;
     }
@@ -192,4 +225,14 @@ struct llama_sampler *session_sampler(const struct session *s, const struct para
     }
     add_last(chain, s, p, chosen, n);
     return chain;
+}
+
+void session_prompt_seen(struct llama_sampler *chain, const llama_token *tokens, int32_t n) {
+    for (int32_t i = 0; i < llama_sampler_chain_n(chain); i++) {
+        struct llama_sampler *one = llama_sampler_chain_get(chain, i);
+        if (strcmp(llama_sampler_name(one), "grammar") == 0)
+            llama_sampler_reset(one);
+        else
+            for (int32_t k = 0; k < n; k++) llama_sampler_accept(one, tokens[k]);
+    }
 }

@@ -38,6 +38,8 @@ void session_list_devices(void);
 
 // The sampler chain that the options describe, NULL after a sentence on stderr. Owner: the caller.
 struct llama_sampler *session_sampler(const struct session *s, const struct params *p);
+// A prompt's tokens for what looks back on them (penalties); a grammar begins anew behind them.
+void session_prompt_seen(struct llama_sampler *chain, const llama_token *tokens, int32_t n);
 
 struct text {
     char *data;  // not terminated; malloc

@@ -155,6 +155,7 @@ static int turn(struct chat *c, const char *line) {
     console_rearm();
     if (!status) status = session_feed(&c->s, tokens.data, tokens.n, true);
     c->n_past += status ? 0 : tokens.n;
+    if (!status) session_prompt_seen(c->sampler, tokens.data, tokens.n);
     free(tokens.data);
     struct answer a = {0};
     if (!status) status = generate(c, &a);

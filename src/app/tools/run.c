@@ -83,7 +83,7 @@ static int with_prompt(struct session *s, const struct params *p, const struct t
         status = 2;
     }
     if (!status) {
-        for (int32_t i = 0; i < tokens.n; i++) llama_sampler_accept(chain, tokens.data[i]);
+        session_prompt_seen(chain, tokens.data, tokens.n);
         const int64_t start = llama_time_us();
         if (p->display_prompt) {
             fwrite(prompt->data, 1, prompt->size, stdout);

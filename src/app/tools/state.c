@@ -55,7 +55,7 @@ static int go_on(struct session *s, const struct params *p, struct tokens *t) {
     }
     struct llama_sampler *chain = session_sampler(s, p);
     if (!chain) return 2;
-    for (int32_t i = 0; i < t->n; i++) llama_sampler_accept(chain, t->data[i]);
+    session_prompt_seen(chain, t->data, t->n);
     struct piece_writer out = {0};
     int status = 0;
     const int most = p->n_predict < 0 ? (int) llama_n_ctx(s->ctx) - t->n : p->n_predict;
