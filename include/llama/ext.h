@@ -20,6 +20,10 @@ LLAMA_API int32_t llama_chat_tokenize(const struct llama_vocab *vocab, const cha
                                       const struct llama_chat_message *chat, size_t n_msg, bool add_ass, llama_token *tokens,
                                       int32_t n_tokens_max);
 
+// The system message that a model's template (Jinja, which is not executed) writes where a conversation has none, as some do ("You are ..."): copied
+// into buf [length], ended by a zero and cut if it doesn't fit. Returns its length, 0 if the template holds none that can be told, -1 if tmpl is NULL.
+LLAMA_API int32_t llama_chat_default_system(const char *tmpl, char *buf, int32_t length);
+
 // ---- converting checkpoints ----------------------------------------------------------------------------------------
 struct llama_convert_params {
     enum ggml_type type;                        // of the matrices: F32, F16, BF16 or Q8_0; norms and small tensors stay F32

@@ -314,6 +314,25 @@ def split_and_merge_give_the_same_weights():
 
 
 @test
+def json_schemas_are_kept_to():
+    schema = '{"type":"object","properties":{"n":{"type":"integer","minimum":3,"maximum":9},"s":{"enum":["a","b"]}},"required":["n","s"]}'
+    for seed in ("1", "2", "3"):
+        code, out, err = lamina("run", "-m", MODEL, "-p", "A number: ", "-n", "60", "-s", seed, "-q", "--no-display-prompt", "-j", schema)
+        v = json.loads(out)
+        assert code == 0 and 3 <= v["n"] <= 9 and v["s"] in "ab", (out, err)
+    code, out, _ = lamina("chat", "-m", MODEL, "-p", "Say something", "-st", "-n", "60", "-q", "-jf", write("schema.json", schema.encode()))
+    assert code == 0 and 3 <= json.loads(out)["n"] <= 9, out
+    fails(2, "#/properties/a: 'x' is no type", "run", "-m", MODEL, "-p", "x", "-j", '{"properties":{"a":{"type":"x"}}}')
+    fails(2, "together", "run", "-m", MODEL, "-p", "x", "-j", "{}", "--grammar", 'root ::= "a"')
+
+
+@test
+def escapes_are_read_unless_told():
+    ids = lambda *a: json.loads(lamina("tokenize", "-m", MODEL, "--ids", "-q", *a)[1])
+    assert ids("-p", r"a\nb") == ids("-p", "a\nb") == ids("-f", write("escapes.txt", rb"a\nb")) != ids("--no-escape", "-p", r"a\nb")
+
+
+@test
 def quantize_never_loses_the_input():
     small = os.path.join(TMP, "q.gguf")
     os.symlink(MODEL, os.path.join(TMP, "link.gguf"))

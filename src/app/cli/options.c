@@ -134,6 +134,7 @@ static const int n_options = (int) (sizeof(options) / sizeof(options[0]));
 struct params params_default(void) {
     return (struct params){
         .n_gpu_layers = -1,
+        .escape = true,
         .split_mode = LLAMA_SPLIT_MODE_LAYER,
         .rope_scaling = LLAMA_ROPE_SCALING_TYPE_UNSPECIFIED,
         .yarn_ext_factor = -1.0f,
@@ -305,6 +306,33 @@ static int unknown(const struct tool *tool, const char *name) {
     return 2;
 }
 
+size_t text_unescape(char *text, size_t n) {
+    static const char from[] = "ntr\"'\\", to[] = "\n\t\r\"'\\";
+    size_t out = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *hit = text[i] == '\\' && i + 1 < n ? memchr(from, text[i + 1], sizeof(from) - 1) : NULL;
+        text[out++] = hit ? to[hit - from] : text[i];
+        if (hit) i++;
+    }
+    return out;
+}
+
+// Texts given on the command line are read with escapes, as the field's programs do: \n, \t, \r, \", \' and \\. The program may change its own
+// arguments (C11 5.1.2.2.1), not the environment's texts.
+static void read_escapes(struct params *p, int argc, char **argv) {
+    const char *texts[5 + 16] = {p->prompt, p->system_prompt, p->in_prefix, p->in_suffix};
+    int n = 4;
+    for (int i = 0; i < p->reverse_prompt.n; i++) texts[n++] = p->reverse_prompt.v[i];
+    for (int i = 1; i < argc; i++)
+        for (int k = 0; k < n; k++)
+            if (texts[k] >= argv[i] && texts[k] <= argv[i] + strlen(argv[i])) {
+                char *text = argv[i] + (texts[k] - argv[i]);
+                text[text_unescape(text, strlen(text))] = '\0';
+                texts[k] = NULL;
+                break;
+            }
+}
+
 int options_parse(struct params *p, const struct tool *tool, int argc, char **argv, int first) {
     int status = parse_env(p, tool);
     bool only_args = false;
@@ -352,6 +380,7 @@ int options_parse(struct params *p, const struct tool *tool, int argc, char **ar
         fprintf(stderr, "error: `lamina %s` needs %s; see `lamina %s -h`\n", tool->name, tool->args, tool->name);
         status = 2;
     }
+    if (!status && p->escape && (tool->groups & (G_PERPLEXITY | G_IMATRIX)) == 0) read_escapes(p, argc, argv);
     return status;
 }
 

@@ -40,3 +40,5 @@ void options_help(const struct tool *tool, FILE *out);
 // Completion scripts ("bash" or "zsh") and the man page, for all tools. 0, or 2 for an unknown shell.
 int options_completion(const char *shell, FILE *out);
 void options_man(FILE *out);
+// Reads \n, \t, \r, \", \' and \\ in text [n] in place; its length then.
+size_t text_unescape(char *text, size_t n);

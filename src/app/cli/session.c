@@ -1,9 +1,11 @@
 // From options to a loaded model, a context, a sampler chain and the tokens of a prompt.
 #include "cli/session.h"
+
 #include "base/env.h"
-#include "ggml/ext.h"
 #include "cli/console.h"
+#include "cli/options.h"
 #include "cli/parts.h"
+#include "ggml/ext.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -325,18 +327,6 @@ int text_read(struct text *t, const char *path) {
     return console_error("cannot read %s: %s", path, strerror(why));
 }
 
-// Reads \n, \t, \r, \", \' and \\ in place.
-static void unescape(struct text *t) {
-    size_t out = 0;
-    for (size_t i = 0; i < t->size; i++) {
-        static const char from[] = "ntr\"'\\", to[] = "\n\t\r\"'\\";
-        const char *hit = t->data[i] == '\\' && i + 1 < t->size ? memchr(from, t->data[i + 1], sizeof(from) - 1) : NULL;
-        t->data[out++] = hit ? to[hit - from] : t->data[i];
-        if (hit) i++;
-    }
-    t->size = out;
-}
-
 int text_prompt(struct text *t, const struct params *p) {
     int status = 0;
     if (p->prompt && p->file) {
@@ -354,7 +344,7 @@ int text_prompt(struct text *t, const struct params *p) {
         console_error("no prompt: pass -p TEXT or -f FILE, or write to standard input");
         return 2;
     }
-    if (!status && p->escape) unescape(t);
+    if (!status && p->escape && p->file) t->size = text_unescape(t->data, t->size);
     return status;
 }
 

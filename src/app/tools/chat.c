@@ -217,7 +217,11 @@ static char *next_line(struct chat *c) {
 
 static int system_message(struct chat *c) {
     if (c->p->system_prompt) return message_add(c, "system", strdup(c->p->system_prompt));
-    if (!c->p->system_file) return 0;
+    if (!c->p->system_file) {  // the model's own, where its template has one
+        char own[4096];
+        const int32_t n = c->p->chat_template ? 0 : llama_chat_default_system(c->tmpl, own, sizeof(own));
+        return n > 0 && n < (int32_t) sizeof(own) ? message_add(c, "system", strdup(own)) : 0;
+    }
     struct text t;
     if (text_read(&t, c->p->system_file)) return 1;
     char *text = realloc(t.data, t.size + 1);

@@ -335,12 +335,40 @@ static void test_one_bos(void **state) {
     vocab_free(v);
 }
 
+static void test_default_system(void **state) {
+    (void) state;
+    static const struct {
+        const char *tmpl, *want;
+    } cases[] = {
+        {"{% if messages[0]['role'] != 'system' %}{{ '<|im_start|>system\\nYou are SmolLM, don\\'t you know?<|im_end|>\\n' "
+         "}}{% endif %}",
+         "You are SmolLM, don't you know?"},
+        {"{{- '<|im_start|>system\\n' }}{{- 'You are put together.' }}{{- '<|im_end|>\\n' }}{%- else %}"
+         "{{- '<|im_start|>system\\nYou are Qwen.\\nHelp.<|im_end|>\\n' }}",
+         "You are Qwen.\nHelp."},
+        {"{{ '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>' }}", ""},
+        {"{{ '<|start_header_id|>system<|end_header_id|>\\n\\nYou help.<|eot_id|>' }}", "You help."},
+        {"<|im_start|>system\n{{ system }}<|im_end|>", ""},
+        {"<|im_start|>system", ""},
+        {"chatml", ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char buf[64] = "";
+        assert_int_equal(llama_chat_default_system(cases[i].tmpl, buf, sizeof(buf)), strlen(cases[i].want));
+        if (*cases[i].want) assert_string_equal(buf, cases[i].want);
+    }
+    char small[5];
+    assert_int_equal(llama_chat_default_system(cases[0].tmpl, small, sizeof(small)), strlen(cases[0].want));
+    assert_string_equal(small, "You ");
+    assert_int_equal(llama_chat_default_system(NULL, NULL, 0), -1);
+}
+
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),      cmocka_unit_test(test_roles),  cmocka_unit_test(test_every_builtin),
-        cmocka_unit_test(test_recognised), cmocka_unit_test(test_buffer), cmocka_unit_test(test_injection),
-        cmocka_unit_test(test_one_bos),
+        cmocka_unit_test(test_default_system), cmocka_unit_test(test_texts),      cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_every_builtin),  cmocka_unit_test(test_recognised), cmocka_unit_test(test_buffer),
+        cmocka_unit_test(test_injection),      cmocka_unit_test(test_one_bos),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
