@@ -134,7 +134,6 @@ static const int n_options = (int) (sizeof(options) / sizeof(options[0]));
 struct params params_default(void) {
     return (struct params){
         .n_gpu_layers = -1,
-        .escape = true,
         .split_mode = LLAMA_SPLIT_MODE_LAYER,
         .rope_scaling = LLAMA_ROPE_SCALING_TYPE_UNSPECIFIED,
         .yarn_ext_factor = -1.0f,
@@ -380,7 +379,7 @@ int options_parse(struct params *p, const struct tool *tool, int argc, char **ar
         fprintf(stderr, "error: `lamina %s` needs %s; see `lamina %s -h`\n", tool->name, tool->args, tool->name);
         status = 2;
     }
-    if (!status && p->escape && (tool->groups & (G_PERPLEXITY | G_IMATRIX)) == 0) read_escapes(p, argc, argv);
+    if (!status && !p->no_escape && (tool->groups & (G_PERPLEXITY | G_IMATRIX)) == 0) read_escapes(p, argc, argv);
     return status;
 }
 

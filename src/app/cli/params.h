@@ -52,7 +52,7 @@ struct params {
     bool conversation, no_conversation, single_turn;
     int32_t n_predict, n_keep;
     bool context_shift;
-    bool display_prompt, special, ignore_eos, escape, json, quiet, timings;
+    bool display_prompt, special, ignore_eos, no_escape, json, quiet, timings;
     int verbosity;
     bool verbose;  // all messages
     const char *log_file;

@@ -344,7 +344,7 @@ int text_prompt(struct text *t, const struct params *p) {
         console_error("no prompt: pass -p TEXT or -f FILE, or write to standard input");
         return 2;
     }
-    if (!status && p->escape && p->file) t->size = text_unescape(t->data, t->size);
+    if (!status && !p->no_escape && p->file) t->size = text_unescape(t->data, t->size);
     return status;
 }
 

@@ -93,7 +93,7 @@ static int collect(struct session *s, const struct params *p, struct collect *c,
 }
 
 static int run(struct params *p) {
-    p->escape = false;  // texts to be measured stay as they are
+    p->no_escape = true;  // texts to be measured stay as they are
     struct text text = {0};
     struct session s = {0};
     struct tokens tokens = {0};

@@ -227,7 +227,7 @@ static int take_text(struct eval *e) {
 }
 
 static int run(struct params *p) {
-    p->escape = false;  // texts to be measured stay as they are
+    p->no_escape = true;  // texts to be measured stay as they are
     struct eval e = {.p = p};
     char tmp[4200] = "";
     int status = session_load(&e.s, p, false);
