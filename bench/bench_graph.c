@@ -1,11 +1,10 @@
-// What a token costs outside of the kernels, to be counted by graph.sh beside this file.
-//   bench_graph MODEL.gguf same|turns|anew N
-// Decodes N batches on one thread: of one token each (same), of one and of two in turn (turns), or of one token with a control vector set
-// before each, of no layers, so that every graph is built anew (anew).
+// What a token costs outside of the kernels, to be counted by graph.sh beside this file. Every graph is built anew (anew) because a
+// control vector of no layers is set before each token.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "ggml/ext.h"
 #include "llama.h"
 
@@ -40,15 +39,25 @@ static int run(struct llama_context *c, int n_embd, const char *mode, int n) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 4) return fprintf(stderr, "usage: bench_graph MODEL.gguf same|turns|anew N\n"), 2;
-    struct llama_model *m = llama_model_load_from_file(argv[1], llama_model_default_params());
-    if (!m) return fail(argv[1]);
+    long n = 16;
+    const struct bench_option options[] = {{"-n", &n, 1, "batches to decode"}};
+    const int i = bench_args(
+        argc, argv, "MODEL.gguf same|turns|anew",
+        "What a token costs outside of the kernels, to be counted by bench/graph.sh: decodes batches on one thread, of "
+        "one token each (same), of one and of two in turn (turns), or of one with every graph built anew (anew).",
+        options, sizeof options / sizeof *options);
+    if (argc - i != 2) {
+        fprintf(stderr, "error: a model and one of same, turns, anew are needed; see %s -h\n", argv[0]);
+        return 2;
+    }
+    struct llama_model *m = llama_model_load_from_file(argv[i], llama_model_default_params());
+    if (!m) return fail(argv[i]);
     struct llama_context_params cp = llama_context_default_params();
     cp.n_ctx = 512;
     cp.n_ubatch = 64;
     cp.n_threads = cp.n_threads_batch = 1;
     struct llama_context *c = llama_init_from_model(m, cp);
-    const int status = c ? run(c, llama_model_n_embd(m), argv[2], atoi(argv[3])) : fail("context");
+    const int status = c ? run(c, llama_model_n_embd(m), argv[i + 1], (int) n) : fail("context");
     llama_free(c);
     llama_model_free(m);
     return status;

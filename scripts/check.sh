@@ -239,7 +239,7 @@ step_damage_asan() {
 
 full_steps="levels golden_sim wrong_asan damage_asan tsan valgrind fuzz qemu"
 for s in $only; do declare -F "step_$s" >/dev/null || die "there is no step $s; see ./check -h"; done
-for s in install build models units ops golden numpy uses convert quantize docs cli wrong damage programs server plan bindings minilm package asan format tidy cppcheck; do
+for s in install build models units ops golden numpy uses convert quantize docs cli schema wrong damage programs server plan bindings minilm package asan format tidy cppcheck; do
     run_step $s
     # Without packages or programs nothing after it can say anything.
     case $last_failed in install|build) echo "stopped: $last_failed failed"; break ;; esac

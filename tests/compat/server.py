@@ -150,6 +150,16 @@ def slots(s, want):
     check("a missing file is an error", s.get("/slots/0?action=restore", {"filename": "none.bin"})[0] == 400)
 
 
+def embeddings(s, want):
+    texts = ["The sun is shining.", "A cat sleeps.", "The sun is shining."]
+    status, r = s.get("/v1/embeddings", {"input": texts})
+    v = [e["embedding"] for e in r["data"]]
+    check("embeddings: one of length 1 for each text", status == 200 and len(v) == 3 and all(abs(sum(x * x for x in e) - 1) < 1e-4 for e in v), r)
+    check("equal texts, equal embeddings", v[0] == v[2] and v[0] != v[1])
+    check("a long text", s.get("/embedding", {"content": "The story goes on. " * 60})[0] == 200)
+    return want
+
+
 def parallel(s, want):
     out = [None] * 8
     def ask(i):
@@ -162,25 +172,29 @@ def parallel(s, want):
     check("eight at once: the same as alone", all(out[i] == (want if i % 2 else out[0]) for i in range(8)), out)
     long = s.complete("The story goes on. " * 30, n_predict=40, ignore_eos=True)
     check("the context moves on when it is full", long[0] == 200 and long[1]["tokens_predicted"] == 40, long)
+    return want
+
+
+def single(s, _):
+    want = generation(s)
+    chat(s)
+    tokens(s)
+    slots(s, want)
+    return want
 
 
 def main():
     lib, wheel, model = sys.argv[1], sys.argv[2], os.path.abspath(sys.argv[3])
     with tempfile.TemporaryDirectory() as folder:
         install(lib, wheel, folder)
-        runs = [(("-c", "512", "-np", "2", "--jinja", "--backend-sampling", "--slot-save-path", folder), True),
-                (("-c", "640", "-np", "4", "--no-kv-unified", "--context-shift"), False)]
+        runs = [(("-c", "512", "-np", "2", "--jinja", "--backend-sampling", "--slot-save-path", folder), single),
+                (("-c", "640", "-np", "4", "--no-kv-unified", "--context-shift"), parallel),
+                (("-c", "1024", "-np", "2", "--embeddings", "--pooling", "mean"), embeddings)]
         want = None
-        for port, (args, kind) in enumerate(runs, 20000 + os.getpid() % 20000):
+        for port, (args, part) in enumerate(runs, 20000 + os.getpid() % 20000):
             s = Server(folder, model, port, *args)
             try:
-                if kind:
-                    want = generation(s)
-                    chat(s)
-                    tokens(s)
-                    slots(s, want)
-                else:
-                    parallel(s, want)
+                want = part(s, want)
             except (KeyError, TypeError, ValueError) as e:
                 check(f"answers of the server with {' '.join(args)}", False, f"{e!r}\n{s.tail()}")
             check("and ends in good order", s.close(), s.tail())

@@ -66,8 +66,7 @@ enum err outputs_init(struct llama_context *ctx) {
     return ok ? ERR_OK : err_set(ERR_NOMEM, "no memory for outputs");
 }
 
-void outputs_free(struct llama_context *ctx) {
-    struct outputs *o = &ctx->out;
+static void release(struct outputs *o) {
     if (o->buf) ggml_backend_buffer_free(o->buf);
     if (o->mem) munmap(o->mem, o->bytes);
     free(o->row_of);
@@ -77,8 +76,29 @@ void outputs_free(struct llama_context *ctx) {
     memset(o, 0, sizeof *o);
 }
 
+void outputs_free(struct llama_context *ctx) { release(&ctx->out); }
+
+// A context that was made for few outputs and gives embeddings since has one for every entry. The old rows stay if there is no room.
+static enum err make_room(struct llama_context *ctx) {
+    const struct outputs old = ctx->out;
+    const int32_t n_max = ctx->cp.n_outputs_max;
+    memset(&ctx->out, 0, sizeof ctx->out);
+    ctx->cp.n_outputs_max = ctx->cp.n_batch;
+    const enum err e = outputs_init(ctx);
+    struct outputs other = e == ERR_OK ? old : ctx->out;
+    if (e != ERR_OK) {
+        ctx->out = old;
+        ctx->cp.n_outputs_max = n_max;
+    } else {
+        ctx->version++;  // graphs write to the old rows
+    }
+    release(&other);
+    return e;
+}
+
 enum err outputs_begin(struct llama_context *ctx, int n_tokens, int n_rows) {
     struct outputs *o = &ctx->out;
+    if (n_rows > o->n_max && ctx->cp.embeddings) TRY(make_room(ctx));
     o->n = 0;
     o->sorted = true;
     o->has_logits = o->has_embd = false;

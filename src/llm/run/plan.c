@@ -424,7 +424,7 @@ static enum err copy_floats(struct llama_context *ctx, const struct batch_view *
 static enum err check_outputs(struct llama_context *ctx) {
     struct plan *p = &ctx->plan;
     const int32_t most = ctx->cp.n_outputs_max_per_seq;
-    if (!most) return ERR_OK;
+    if (!most || ctx->cp.embeddings) return ERR_OK;
     memset(p->seq_left, 0, (size_t) ctx->cp.n_seq_max * 4);
     for (int32_t r = 0; r < p->n_rows; r++)
         if (p->out[r] && ++p->seq_left[p->rows[r].seq[0]] > most)

@@ -1,5 +1,6 @@
-// Every field of the parameter structs: it does what its comment in llama/types.h says, or is refused with a sentence. One table per struct
-// names the test of each field; fields whose effect another test file shows are named with it.
+// Fields of the model, context and quantize parameters: each does what its comment in llama/types.h says, or is refused with a sentence.
+// Elsewhere: vocab_only, callbacks and overrides of a model (model/test_load), load_mtp and ctx_type (run/test_mtp), samplers
+// (run/test_samplers), keep_split and imatrix (tests/compat/quantize.py).
 #include "model_maker.h"
 #include "test.h"
 

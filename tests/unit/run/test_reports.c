@@ -917,6 +917,22 @@ static void test_outputs_per_sequence(void **state) {
         for (int i = 0; i < 3; i++) put(&b, q, i, tok(i), true);
     assert_int_equal(llama_decode(c, b), 0);
     for (int k = 0; k < 9; k++) assert_non_null(llama_get_embeddings_ith(c, k));
+    // So it has with those that are asked for later, as servers do.
+    cp.embeddings = false;
+    struct llama_context *late = context(m, cp);
+    assert_int_equal(llama_decode(late, b), -1);
+    llama_set_embeddings(late, true);
+    for (int again = 0; again < 2; again++) {
+        llama_memory_clear(llama_get_memory(late), true);
+        assert_int_equal(llama_decode(late, b), 0);
+        for (int k = 0; k < 9; k++) {
+            assert_memory_equal(llama_get_embeddings_ith(late, k), llama_get_embeddings_ith(c, k),
+                                (size_t) llama_model_n_embd(m) * sizeof(float));
+            assert_memory_equal(llama_get_logits_ith(late, k), llama_get_logits_ith(c, k),
+                                (size_t) llama_vocab_n_tokens(llama_model_get_vocab(m)) * sizeof(float));
+        }
+    }
+    llama_free(late);
     llama_batch_free(b);
     llama_free(c);
     llama_model_free(m);
