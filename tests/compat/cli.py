@@ -348,7 +348,7 @@ def quantize_never_loses_the_input():
 
 @test
 def chat_answers_and_leaves():
-    code, out, err = lamina("chat", "-m", MODEL, "-n", "24", "--temp", "0", stdin=b"What is the capital of France?\n/exit\n")
+    code, out, err = lamina("chat", "-m", MODEL, "-n", "24", "--temp", "0", stdin=b"What is the capital of France? Answer with one word.\n/exit\n")
     assert code == 0 and b"Paris" in out, (out, err)
 
 

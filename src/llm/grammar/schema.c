@@ -37,7 +37,9 @@ enum err schema_fail(const struct schema *c, const char *fmt, ...) {
     va_start(args, fmt);
     vsnprintf(what, sizeof(what), fmt, args);
     va_end(args);
-    return err_set(ERR_FORMAT, "schema: %s: %s", c->at, what);
+    // Of a long way down its beginning is enough: the sentence must have room.
+    enum { SHOWN = 200 };
+    return err_set(ERR_FORMAT, "schema: %.*s%s: %s", SHOWN, c->at, c->n_at > SHOWN ? "..." : "", what);
 }
 
 size_t schema_enter(struct schema *c, const char *key, int64_t index) {
