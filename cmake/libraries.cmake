@@ -1,4 +1,10 @@
 # libggml and libllama, shared and static from the same objects.
+# Code that calls nobody's callbacks needs no tables for unwinding: no exception of a C++ program passes through it.
+if(LAMINA_SANITIZE)
+  set(LAMINA_LEAF "")
+else()
+  set(LAMINA_LEAF $<$<CONFIG:Release>:-fno-asynchronous-unwind-tables>)
+endif()
 file(GLOB_RECURSE GGML_SOURCES CONFIGURE_DEPENDS src/base/*.c src/tensor/graph/*.c src/tensor/ops/*.c src/tensor/alloc/*.c
   src/tensor/device/*.c src/tensor/backend/*.c src/tensor/gguf/*.c src/tensor/opt/*.c)
 # Files of kern/ and type/ that are compiled once; all others there once per ISA level.
@@ -14,6 +20,9 @@ foreach(f ${GGML_ONCE})
   endif()
 endforeach()
 
+file(GLOB GGML_LEAF CONFIGURE_DEPENDS src/tensor/ops/*.c src/tensor/alloc/*.c src/tensor/type/*.c)
+list(FILTER GGML_LEAF EXCLUDE REGEX "/ops/custom[a-z0-9_]*\\.c$")
+set_source_files_properties(${GGML_LEAF} PROPERTIES COMPILE_OPTIONS "${LAMINA_LEAF}")
 add_library(ggml_objects OBJECT ${GGML_SOURCES})
 target_link_libraries(ggml_objects PRIVATE lamina_flags)
 set(GGML_OBJECTS $<TARGET_OBJECTS:ggml_objects>)
@@ -25,7 +34,7 @@ function(lamina_level_objects folder sources levels)
     target_link_libraries(${folder}_${level} PRIVATE lamina_flags)
     target_compile_definitions(${folder}_${level} PRIVATE ISA=${level} ISA_IS_${level}=1)
     # -Wno-psabi: vectors wider than the level are only passed to inlined functions
-    target_compile_options(${folder}_${level} PRIVATE ${ISA_FLAGS_${level}} -Wno-psabi)
+    target_compile_options(${folder}_${level} PRIVATE ${ISA_FLAGS_${level}} ${LAMINA_LEAF} -Wno-psabi)
     # The checks for undefined behaviour multiply the time that vector code takes to compile; the scalar level, from the same source,
     # has them all.
     if(LAMINA_SANITIZE AND NOT level STREQUAL scalar)
@@ -67,8 +76,12 @@ if(LLAMA_SOURCES)
   pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
   set(LLAMA_DEPS PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::JANSSON)
   # What runs once per model or file: small rather than fast.
-  file(GLOB LLAMA_COLD CONFIGURE_DEPENDS src/llm/arch/*.c src/llm/chat/*.c src/llm/convert/*.c src/llm/model/*.c src/llm/quantize/*.c)
-  set_source_files_properties(${LLAMA_COLD} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+  file(GLOB LLAMA_LEAF CONFIGURE_DEPENDS src/llm/block/*.c src/llm/grammar/*.c src/llm/vocab/*.c src/llm/memory/*.c)
+  set_source_files_properties(${LLAMA_LEAF} PROPERTIES COMPILE_OPTIONS "${LAMINA_LEAF}")
+  file(GLOB LLAMA_COLD CONFIGURE_DEPENDS src/llm/arch/*.c src/llm/chat/*.c src/llm/convert/*.c src/llm/quantize/*.c src/llm/grammar/schema*.c)
+  set_source_files_properties(${LLAMA_COLD} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>;${LAMINA_LEAF}")
+  file(GLOB LLAMA_MODEL CONFIGURE_DEPENDS src/llm/model/*.c)
+  set_source_files_properties(${LLAMA_MODEL} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
   # Of base, only what holds no state (src/base/README.md).
   add_library(llama_objects OBJECT ${LLAMA_SOURCES} src/base/file.c src/base/env.c)
   target_link_libraries(llama_objects PRIVATE lamina_flags ${LLAMA_DEPS})
