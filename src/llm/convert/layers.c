@@ -18,7 +18,9 @@ static int n_layers(json_t *config) {
 static bool in_list(json_t *list, int64_t value) {
     size_t i;
     json_t *v;
-    json_array_foreach(list, i, v) if (json_is_integer(v) && json_integer_value(v) == value) return true;
+    json_array_foreach(list, i, v) {
+        if (json_is_integer(v) && json_integer_value(v) == value) return true;
+    }
     return false;
 }
 

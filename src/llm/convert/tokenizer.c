@@ -191,7 +191,9 @@ static enum err write_normalizer(struct source *s, json_t *n) {
 static bool marks_first_word(json_t *pre) {
     json_t *part;
     size_t i;
-    json_array_foreach(json_object_get(pre, "pretokenizers"), i, part) if (marks_first_word(part)) return true;
+    json_array_foreach(json_object_get(pre, "pretokenizers"), i, part) {
+        if (marks_first_word(part)) return true;
+    }
     const char *kind = json_string_value(json_object_get(pre, "type")),
                *scheme = json_string_value(json_object_get(pre, "prepend_scheme"));
     if (!kind || strcmp(kind, "Metaspace") != 0) return false;
@@ -202,7 +204,9 @@ static bool marks_first_word(json_t *pre) {
 static bool drops_spaces(json_t *pre) {
     json_t *part;
     size_t i;
-    json_array_foreach(json_object_get(pre, "pretokenizers"), i, part) if (drops_spaces(part)) return true;
+    json_array_foreach(json_object_get(pre, "pretokenizers"), i, part) {
+        if (drops_spaces(part)) return true;
+    }
     const char *kind = json_string_value(json_object_get(pre, "type"));
     return kind && strcmp(kind, "WhitespaceSplit") == 0;
 }
@@ -312,7 +316,7 @@ static void write_template(const struct source *s, json_t *post) {
     json_t *part;
     size_t i;
     if (!kind) return;
-    json_array_foreach(json_object_get(post, "processors"), i, part) write_template(s, part);
+    json_array_foreach(json_object_get(post, "processors"), i, part) { write_template(s, part); }
     const bool pair = strcmp(kind, "RobertaProcessing") == 0 || strcmp(kind, "BertProcessing") == 0;
     if (!pair && strcmp(kind, "TemplateProcessing") != 0) return;
     json_t *single = json_object_get(post, "single");

@@ -196,7 +196,7 @@ static bool fits(json_t *s, json_t *v) {
     json_t *type = json_object_get(s, "type"), *one;
     size_t i;
     bool ok = !type || (json_is_string(type) && is_type(v, json_string_value(type)));
-    json_array_foreach(type, i, one) ok |= json_is_string(one) && is_type(v, json_string_value(one));
+    json_array_foreach(type, i, one) { ok |= json_is_string(one) && is_type(v, json_string_value(one)); }
     if (json_is_null(v) && json_is_true(json_object_get(s, "nullable"))) ok = true;
     json_t *lo = json_object_get(s, "minimum"), *hi = json_object_get(s, "maximum"),
            *above = json_object_get(s, "exclusiveMinimum"), *below = json_object_get(s, "exclusiveMaximum"),
@@ -311,7 +311,9 @@ static enum err other_names(struct schema *c, const struct name *names, size_t n
 static bool listed(json_t *list, const char *name) {
     size_t i;
     json_t *v;
-    json_array_foreach(list, i, v) if (json_is_string(v) && strcmp(json_string_value(v), name) == 0) return true;
+    json_array_foreach(list, i, v) {
+        if (json_is_string(v) && strcmp(json_string_value(v), name) == 0) return true;
+    }
     return false;
 }
 
@@ -325,7 +327,7 @@ static enum err additional(struct schema *c, json_t *props, json_t *s, struct st
     const char *key;
     json_t *v;
     size_t i = 0;
-    json_object_foreach(props, key, v) names[i++].text = key;
+    json_object_foreach(props, key, v) { names[i++].text = key; }
     struct str e = {0}, name = {0};
     enum err err = other_names(c, names, n, &name);
     free(names);
@@ -599,7 +601,7 @@ static const char *const *implied(json_t *s, const char *list[5]) {
 
 static enum err visit_types(struct schema *c, json_t *s, struct str *out) {
     json_t *type = json_object_get(s, "type"), *one;
-    const char *list[5];
+    const char *list[5] = {0};
     size_t i;
     bool any = false, null = json_is_true(json_object_get(s, "nullable"));
     enum err e = ERR_OK;
@@ -736,7 +738,7 @@ static enum err visit_all(struct schema *c, json_t *s, struct str *out) {
     if (!json_is_array(list)) return schema_fail(c, "'allOf' is not an array");
     TRY(without(c, s, "allOf", &base));
     size_t i;
-    json_array_foreach(list, i, one) TRY(schema_merge(c, base, one, &base));
+    json_array_foreach(list, i, one) { TRY(schema_merge(c, base, one, &base)); }
     return visit(c, base, out);
 }
 

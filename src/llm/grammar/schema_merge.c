@@ -13,7 +13,9 @@ static enum err common(struct schema *c, const char *key, json_t *a, json_t *b, 
            *lb = json_is_array(b) ? json_incref(b) : json_pack("[O]", b), *x, *y;
     size_t i, j;
     *out = kept(c, json_array());
-    if (la && lb && *out) json_array_foreach(la, i, x) json_array_foreach(lb, j, y) {
+    const bool ok = la && lb && *out;
+    json_array_foreach(ok ? la : NULL, i, x) {
+        json_array_foreach(lb, j, y) {
             const char *s = json_string_value(x), *t = json_string_value(y);
             const bool type = strcmp(key, "type") == 0 && s && t;
             if (json_equal(x, y) || (type && strcmp(s, "integer") == 0 && strcmp(t, "number") == 0))
@@ -21,7 +23,7 @@ static enum err common(struct schema *c, const char *key, json_t *a, json_t *b, 
             else if (type && strcmp(s, "number") == 0 && strcmp(t, "integer") == 0)
                 json_array_append(*out, y);
         }
-    const bool ok = la && lb && *out;
+    }
     json_decref(la);
     json_decref(lb);
     if (!ok) return no_memory();
@@ -81,7 +83,7 @@ static enum err both_of(struct schema *c, const char *key, json_t *x, json_t *y,
         json_t *v;
         *out = kept(c, json_copy(x));
         if (!*out) return no_memory();
-        json_array_foreach(y, i, v) json_array_append(*out, v);
+        json_array_foreach(y, i, v) { json_array_append(*out, v); }
     } else if (strcmp(key, "allOf") == 0) {
         *out = kept(c, json_copy(x));
         if (!*out || json_array_extend(*out, y)) return no_memory();
