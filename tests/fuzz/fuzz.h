@@ -17,3 +17,12 @@ void fuzz_seeds(fuzz_put put, void *to);
     do {                                                                                                                    \
         if (!(x)) abort();                                                                                                  \
     } while (0)
+
+// The input as a string of its own, to be freed; it may hold zeros before its end.
+static inline char *fuzz_text(const uint8_t *data, size_t size) {
+    char *text = malloc(size + 1);
+    FUZZ_CHECK(text);
+    if (size) memcpy(text, data, size);
+    text[size] = 0;
+    return text;
+}

@@ -5,10 +5,7 @@
 #include "llama/vocab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    char *text = malloc(size + 1);
-    FUZZ_CHECK(text);
-    if (size) memcpy(text, data, size);
-    text[size] = 0;
+    char *text = fuzz_text(data, size);
     const char *parts[33];
     size_t n = 0;
     for (char *p = text; n < 33 && p < text + size + 1; p += strlen(p) + 1) parts[n++] = p;

@@ -36,10 +36,7 @@ static void match(struct grammar *g, const char *text, size_t len) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size > 4096) return 0;
-    char *text = malloc(size + 1);
-    FUZZ_CHECK(text);
-    if (size) memcpy(text, data, size);
-    text[size] = 0;
+    char *text = fuzz_text(data, size);
     size_t n = strlen(text);
     struct grammar *g = NULL;
     if (grammar_new(&g, text, "root", vocab()) == ERR_OK) {

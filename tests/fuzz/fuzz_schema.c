@@ -7,10 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size > 4096) return 0;
-    char *text = malloc(size + 1);
-    FUZZ_CHECK(text);
-    if (size) memcpy(text, data, size);
-    text[size] = 0;
+    char *text = fuzz_text(data, size);
     struct str out = {0};
     if (schema_to_gbnf(text, &out) == ERR_OK) {
         struct grammar *g = NULL;
