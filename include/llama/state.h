@@ -43,7 +43,8 @@ LLAMA_API size_t llama_state_seq_set_data(struct llama_context *ctx, const uint8
 // Writes one sequence and a list of tokens to a file; returns the bytes written, 0 on failure.
 LLAMA_API size_t llama_state_seq_save_file(struct llama_context *ctx, const char *filepath, llama_seq_id seq_id,
                                            const llama_token *tokens, size_t n_token_count);
-// Restores a file of llama_state_seq_save_file as sequence dest_seq_id; returns the bytes read, 0 on failure. With tokens_out NULL
+// Restores a file of llama_state_seq_save_file as sequence dest_seq_id; returns the bytes read, 0 on failure. Whatever a program has
+// appended to the file lies behind those bytes and is the program's. With tokens_out NULL
 // nothing is restored: n_token_count_out says how many tokens the file holds, and so how many tokens_out needs.
 LLAMA_API size_t llama_state_seq_load_file(struct llama_context *ctx, const char *filepath, llama_seq_id dest_seq_id,
                                            llama_token *tokens_out, size_t n_token_capacity, size_t *n_token_count_out);

@@ -282,6 +282,15 @@ static size_t save_file(struct llama_context *ctx, const char *path, int32_t seq
     return done;
 }
 
+// Where this library's part of a sequence's file ends: servers append what they remember besides (checkpoints of recurrent and windowed
+// memories) and expect to find it there. 0: the file is cut off before its state is.
+static size_t file_end(const uint8_t *p, size_t n, size_t head) {
+    struct state_header h;
+    if (head > n || n - head < sizeof h + 8) return 0;
+    memcpy(&h, p + head, sizeof h);
+    return h.bytes > n - head - sizeof h - 8 ? 0 : head + sizeof h + (size_t) h.bytes + 8;
+}
+
 static size_t load_mapped(struct llama_context *ctx, const uint8_t *p, size_t n, const char *path, int32_t seq,
                           uint32_t magic, uint32_t version, llama_token *tokens_out, size_t capacity, size_t *n_out) {
     uint32_t h[3];
@@ -290,31 +299,30 @@ static size_t load_mapped(struct llama_context *ctx, const uint8_t *p, size_t n,
         return 0;
     }
     memcpy(h, p, 12);
-    uint64_t sum;
-    memcpy(&sum, p + n - 8, 8);
     if (h[0] != magic || h[1] != version) {
         (void) err_set(ERR_FORMAT, "%s is no state file of this kind and version (%08x, %u)", path, h[0], h[1]);
         return 0;
     }
-    if (sum != state_hash(11, p, n - 8)) {
+    const size_t n_tokens = h[2], head = 12 + n_tokens * sizeof *tokens_out;
+    const size_t end = seq >= 0 ? file_end(p, n, head) : n;
+    uint64_t sum = 0;
+    if (end) memcpy(&sum, p + end - 8, 8);
+    if (!end || sum != state_hash(11, p, end - 8)) {
         (void) err_set(ERR_FORMAT, "%s is damaged or cut off (the checksum differs)", path);
         return 0;
     }
-    const size_t n_tokens = h[2];
-    if (seq >= 0 && !tokens_out &&
-        n_tokens <= (n - 20) / sizeof *tokens_out) {  // how large the buffer must be is asked first
+    if (seq >= 0 && !tokens_out) {  // how large the buffer must be is asked first
         if (n_out) *n_out = n_tokens;
         return sizeof h;
     }
-    if (n_tokens > (n - 20) / sizeof *tokens_out || n_tokens > capacity) {
+    if (n_tokens > (end - 20) / sizeof *tokens_out || n_tokens > capacity) {
         (void) err_set(ERR_INVALID, "%s holds %zu tokens; there is room for %zu", path, n_tokens, capacity);
         return 0;
     }
-    const size_t head = 12 + n_tokens * sizeof *tokens_out;
-    if (!read_state(ctx, p + head, n - 8 - head, seq, 0)) return 0;
+    if (!read_state(ctx, p + head, end - 8 - head, seq, 0)) return 0;
     if (n_tokens && tokens_out) memcpy(tokens_out, p + 12, n_tokens * sizeof *tokens_out);
     if (n_out) *n_out = n_tokens;
-    return n;
+    return end;
 }
 
 static size_t load_file(struct llama_context *ctx, const char *path, int32_t seq, uint32_t magic, uint32_t version,

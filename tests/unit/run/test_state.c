@@ -147,6 +147,16 @@ static void test_damage(void **s) {
     llama_model_free(m);
 }
 
+static void flip(const char *path, size_t at) {
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    fseek(f, (long) at, SEEK_SET);
+    const int c = fgetc(f);
+    fseek(f, (long) at, SEEK_SET);
+    fputc(c ^ 0x40, f);
+    fclose(f);
+}
+
 static void test_files(void **s) {
     (void) s;
     struct llama_model *m = llama_model_load_from_file(maker_path("llama", GGML_TYPE_F32), llama_model_default_params());
@@ -176,6 +186,23 @@ static void test_files(void **s) {
     assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(d), 1), -1);
     assert_true(llama_state_seq_load_file(d, path, 1, back, 40, &n) > 0);
     assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(d), 1), 40);
+    // what a server appends is the server's: it is told where its part begins, and damage before that is still seen
+    const size_t end = llama_state_seq_save_file(c, path, 0, tokens, 40);
+    FILE *f = fopen(path, "ab");
+    assert_int_equal(fwrite(tokens, 4, 25, f), 25);
+    fclose(f);
+    assert_int_equal(llama_state_seq_load_file(d, path, 1, back, 40, &n), end);
+    const size_t at[] = {0, 4, 8, 12, 12 + 160 + 24, 12 + 160 + 29, end / 2, end - 8, end - 1};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        flip(path, at[i]);
+        assert_int_equal(llama_state_seq_load_file(d, path, 1, back, 40, &n), 0);
+        flip(path, at[i]);
+    }
+    assert_int_equal(llama_state_seq_load_file(d, path, 1, back, 40, &n), end);
+    assert_int_equal(truncate(path, (off_t) end - 1), 0);
+    assert_int_equal(llama_state_seq_load_file(d, path, 1, back, 40, &n), 0);
+    assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(d), 1), 40);
+    assert_true(llama_state_seq_save_file(c, path, 0, tokens, 40) > 0);
     assert_false(llama_state_load_file(d, path, back, 64, &n));  // another kind of file
     assert_false(llama_state_load_file(d, "/nonexistent/x", back, 64, &n));
     assert_false(llama_state_save_file(c, "/nonexistent/x", tokens, 40));
