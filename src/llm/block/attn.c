@@ -58,6 +58,14 @@ struct ggml_tensor *in_pool_pos(struct graph *g, int il, int n) {
         ->t;
 }
 
+struct ggml_tensor *attn_turned(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *turn) {
+    if (!turn) return x;
+    if (!ggml_is_contiguous(x)) x = ggml_cont(g->ctx, x);
+    struct ggml_tensor *runs = ggml_reshape_2d(g->ctx, x, turn->ne[0], ggml_nelements(x) / turn->ne[0]);
+    struct ggml_tensor *y = ggml_mul_mat(g->ctx, turn, runs);
+    return ggml_reshape_4d(g->ctx, y, x->ne[0], x->ne[1], x->ne[2], x->ne[3]);
+}
+
 // ---- storing --------------------------------------------------------------------------------------------------------
 
 static struct ggml_tensor *store(struct graph *g, const struct place *p, struct ggml_tensor *cache, struct ggml_tensor **now,
@@ -85,6 +93,7 @@ struct ggml_tensor *blk_cache_extra(struct graph *g, struct ggml_tensor *x, int 
 struct ggml_tensor *blk_cache_rows(struct graph *g, struct ggml_tensor *x, int cache, bool extra) {
     const struct place p = place_of(g, g->hp->cache_layer[cache], &(struct attn_opts){.cache = 1 + cache});
     if (extra) return store(g, &p, p.kv->x[cache], &g->cache_x[cache], x);
+    x = attn_turned(g, x, kv_turn(p.kv, p.kv->k[cache]->type, x->ne[0], 0));  // one head
     return store(g, &p, p.kv->k[cache], &g->cache_k[cache], x);
 }
 
@@ -162,15 +171,20 @@ struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct gg
         if (in[i] && ggml_is_error(in[i])) return in[i];
     const struct place p = place_of(g, il, o);
     const int64_t d = q->ne[0], n_head = q->ne[1], t = q->ne[2];
-    struct ggml_tensor *kr, *vr = NULL;
+    struct ggml_tensor *kr, *vr = NULL, *turn_back = NULL;
     int64_t n_kv, dv;
     if (p.kv) {
+        n_kv = hp->cache_k[p.cache] / d;
+        dv = o->v_of_k ? o->v_of_k : n_kv ? hp->cache_v[p.cache] / n_kv : 0;
+        struct ggml_tensor *turn = kv_turn(p.kv, p.kv->k[p.cache]->type, d, o->v_of_k);
+        turn_back = o->v_of_k ? turn : kv_turn(p.kv, p.kv->v[p.cache]->type, dv, 0);
+        q = attn_turned(g, q, turn);
+        if (k) k = attn_turned(g, k, turn);
+        if (k && v && !o->v_of_k) v = attn_turned(g, v, turn_back);
         if (k) store(g, &p, p.kv->k[p.cache], &g->cache_k[p.cache], blk_flat(g, k));
         if (k && v && !o->v_of_k) store(g, &p, p.kv->v[p.cache], &g->cache_v[p.cache], blk_flat(g, v));
         kr = g->cache_k[p.cache] ? g->cache_k[p.cache] : p.kv->k[p.cache];
         if (!o->v_of_k) vr = g->cache_v[p.cache] ? g->cache_v[p.cache] : p.kv->v[p.cache];
-        n_kv = hp->cache_k[p.cache] / d;
-        dv = o->v_of_k ? o->v_of_k : n_kv ? hp->cache_v[p.cache] / n_kv : 0;
     } else {
         // layers that share a cache find the rows where its owner left them
         struct ggml_tensor **kept = &g->cache_k[p.cache < 0 ? il : p.cache],
@@ -196,7 +210,7 @@ struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct gg
         a = attend_more(g, &p, qp, kh, vh, scale, o);
     else
         a = attend_blocks(g, &p, qp, kh, vh, mask, scale, o);
-    return ggml_reshape_2d(g->ctx, a, dv * n_head, t);
+    return ggml_reshape_2d(g->ctx, attn_turned(g, a, turn_back), dv * n_head, t);
 }
 
 // ---- around it --------------------------------------------------------------------------------------------------------

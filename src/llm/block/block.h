@@ -102,6 +102,8 @@ struct ggml_tensor *blk_self_attn(struct graph *g, const struct layer *l, struct
 // Store k and v (NULL: the cache already holds them: shared layers) and attend. q [D, H, T] -> [H * Dv, T].
 struct ggml_tensor *blk_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v, int il,
                                const struct attn_opts *o);
+// Each run of turn->ne[0] values of x multiplied by turn (kv_turn); turn NULL: x.
+struct ggml_tensor *attn_turned(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *turn);
 // Attention of q to the encoder's output: k, v [D, K, n_enc] made from g->cross.
 struct ggml_tensor *blk_cross_attend(struct graph *g, struct ggml_tensor *q, struct ggml_tensor *k, struct ggml_tensor *v,
                                      float scale);

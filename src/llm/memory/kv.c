@@ -1,4 +1,5 @@
 // Caches of keys and values: tensors over the cells of cells.h.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@ static int32_t small_blocks(const struct memory_params *p) {
 }
 
 static enum err make_tensors(struct kv *kv, const struct memory_params *p, bool small) {
-    const int n = 3 * p->n_cache + 1;
+    const int n = 3 * p->n_cache + 1 + KV_TURNS;
     for (int i = 0; i < p->n_cache; i++) {
         const struct kv_spec *s = &p->cache[i];
         if ((s->swa && p->n_swa > 0 && !p->swa_full) != small) continue;
@@ -34,6 +35,31 @@ static enum err make_tensors(struct kv *kv, const struct memory_params *p, bool 
                            s->n_k, s->n_v, ggml_type_name(p->type_k), ggml_type_name(p->type_v));
     }
     return ERR_OK;
+}
+
+// ---- turning rows -----------------------------------------------------------------------------------------------------------
+
+// Hadamard matrices by Sylvester's construction: the sign is the parity of the bits that row and column share.
+static void fill_turn(struct ggml_tensor *t) {
+    const int n = (int) t->ne[0];
+    const float one = 1.0f / sqrtf((float) n);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) ((float *) t->data)[i * n + j] = __builtin_parity((unsigned) (i & j)) ? -one : one;
+}
+
+static void make_turns(struct kv *kv, struct ggml_context *host) {
+    for (int i = 0; i < KV_TURNS; i++) {
+        kv->turn[i] = ggml_new_tensor_2d(host, GGML_TYPE_F32, 32 << i, 32 << i);
+        ggml_format_name(kv->turn[i], "cache_turn_%d", 32 << i);
+        ggml_set_input(kv->turn[i]);
+    }
+}
+
+struct ggml_tensor *kv_turn(const struct kv *kv, enum ggml_type type, int64_t d, int64_t dv) {
+    if (!ggml_is_quantized(type) || d <= 0) return NULL;
+    for (int i = KV_TURNS - 1; i >= 0; i--)
+        if (d % (32 << i) == 0 && dv % (32 << i) == 0) return kv->turn[i];
+    return NULL;
 }
 
 enum err kv_new(struct kv **out, const struct memory_params *p, bool small) {
@@ -55,14 +81,17 @@ enum err kv_new(struct kv **out, const struct memory_params *p, bool small) {
     kv->x = calloc((size_t) p->n_cache + 1, sizeof *kv->x);
     if (!kv->k || !kv->v || !kv->x) return err_set(ERR_NOMEM, "no memory for the cache");
     TRY(make_tensors(kv, p, small));
-    struct ggml_context *host = home_ctx(&kv->home, p->host, 3 * p->n_cache + 1);
+    struct ggml_context *host = home_ctx(&kv->home, p->host, 3 * p->n_cache + 1 + KV_TURNS);
     if (!host) return err_set(ERR_NOMEM, "no memory for the cache's tensors");
     kv->table = ggml_new_tensor_3d(host, GGML_TYPE_I32, 3, n_logical, p->n_seq);
     ggml_set_name(kv->table, small ? "cache_table_swa" : "cache_table");
     ggml_set_input(kv->table);
+    if (ggml_is_quantized(p->type_k) || ggml_is_quantized(p->type_v)) make_turns(kv, host);
     TRY(home_alloc(&kv->home, "the cache of keys and values", p->no_alloc));
     TRY(cells_init(&kv->cells, p->n_seq, n_block, n_logical, p->track_shift, p->no_alloc ? NULL : kv->table->data));
     if (!small) kv->cells.n_max = p->n_ctx_seq;
+    for (int i = 0; i < KV_TURNS && !p->no_alloc; i++)
+        if (kv->turn[i]) fill_turn(kv->turn[i]);
     return ERR_OK;
 }
 

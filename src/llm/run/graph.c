@@ -347,13 +347,14 @@ struct shift_inputs {
     struct ggml_tensor *idx, *idx64, *delta;
 };
 
-// Moving by a difference of positions is one more rotation; its magnitude must be one.
+// Moving by a difference of positions is one more rotation; its magnitude must be one. turn: how the rows are kept (kv_turn).
 static void shift_rows(struct graph *g, struct ggml_tensor *t, struct rope_opts o, int64_t d, int64_t n_head,
-                       const struct shift_inputs *in) {
+                       struct ggml_tensor *turn, const struct shift_inputs *in) {
     o.pos = in->delta;
     o.mag = o.ext != 0 ? 1.0f / (1.0f + 0.1f * logf(1.0f / o.freq_scale)) : 1.0f;
     struct ggml_tensor *x = ggml_reshape_3d(g->ctx, ggml_get_rows(g->ctx, t, in->idx), d, n_head, SHIFT_ROWS);
-    x = ggml_reshape_2d(g->ctx, blk_rope_ext(g, x, &o), d * n_head, SHIFT_ROWS);
+    x = attn_turned(g, blk_rope_ext(g, attn_turned(g, x, turn), &o), turn);
+    x = ggml_reshape_2d(g->ctx, x, d * n_head, SHIFT_ROWS);
     ggml_build_forward_expand(g->gf, ggml_set_rows(g->ctx, t, x, in->idx64));
 }
 
@@ -364,13 +365,13 @@ static void shift_layers(struct graph *g, const struct shift_job *job, const str
         const int il = hp->cache_layer[c];
         if (!k || hp->n_rot[il] == 0 || !hp->rope_layers[il]) continue;
         if (job->kv->x[c] && hp->idx_rope)
-            shift_rows(g, job->kv->x[c], rope_index(g, il), hp->idx_dim, hp->cache_x[c] / hp->idx_dim, rows);
+            shift_rows(g, job->kv->x[c], rope_index(g, il), hp->idx_dim, hp->cache_x[c] / hp->idx_dim, NULL, rows);
         const int64_t d = hp->n_embd_head_k[il], n_kv = d ? hp->cache_k[c] / d : 0;
         if (n_kv * d != hp->cache_k[c]) continue;
         struct rope_opts o = rope_layer(g, il);
         if (hp->n_lora_kv > 0 && hp->cache_v[c] == 0)
             o.offset = (int) d - o.n_rot;  // latent keys: the rotary part comes last
-        shift_rows(g, k, o, d, n_kv, rows);
+        shift_rows(g, k, o, d, n_kv, kv_turn(job->kv, k->type, d, o.offset), rows);
     }
 }
 

@@ -10,7 +10,7 @@
 #include "run/context.h"
 
 #define STATE_MAGIC 0x5441534cu  // "LSAT"
-#define STATE_VERSION 1u
+#define STATE_VERSION 2u         // 2: rows of quantized caches are turned (kv_turn)
 
 enum state_kind { STATE_CONTEXT = 0, STATE_SEQUENCE = 1 };
 
