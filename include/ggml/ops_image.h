@@ -164,7 +164,7 @@ GGML_API struct ggml_tensor *ggml_argsort_top_k(struct ggml_context *ctx, struct
 
 // Indices of each row's k largest, larger values first, equal ones by ascending index: [k, ne1, ne2, ne3] I32. Which of
 // equal values at the k-th place are taken is as in C++ libraries' partial_sort: a heap of the first k, whose root gives way
-// to strictly larger values.
+// to strictly larger values. NaN is below everything.
 GGML_API struct ggml_tensor *ggml_top_k(struct ggml_context *ctx, struct ggml_tensor *a, int k);
 
 // start, start + step, ... below stop: [ceil((stop - start) / step)] F32, at least one.

@@ -255,8 +255,10 @@ static void convert_flat(struct task *k, const struct ggml_tensor *src, const st
     }
 }
 
+// What lies in one piece as a single row. The strides of a dimension of one element say nothing, dimension 0's included.
 static struct ggml_tensor as_one_row(const struct ggml_tensor *t) {
     struct ggml_tensor r = *t;
+    r.nb[0] = type_get(t->type)->size;
     r.ne[0] = ggml_nelements(t);
     r.ne[1] = r.ne[2] = r.ne[3] = 1;
     return r;

@@ -13,7 +13,8 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *s) {
     if (!ta || !ta->decode || !tb || !tb->decode) {
         return err_set(ERR_INVALID, "ggml_out_prod: types %d and %d cannot be multiplied", a->type, b->type);
     }
-    if (ggml_is_transposed(a) || (a->nb[0] != ta->size && a->ne[0] != ta->block)) {
+    // rows of no elements lie as they like
+    if (a->ne[0] > 0 && (ggml_is_transposed(a) || (a->nb[0] != ta->size && a->ne[0] != ta->block))) {
         return err_set(ERR_INVALID,
                        "ggml_out_prod: rows of the first source must be contiguous (elements are %zu bytes apart); "
                        "use ggml_cont",

@@ -146,15 +146,18 @@ static enum err infer_top_k(const struct ggml_tensor *t, struct op_shape *shape)
     return ERR_OK;
 }
 
+// NaN is below everything, so that it never keeps a number out.
+static bool above(float a, float b) { return a > b || (b != b && a == a); }
+
 // A min-heap of indices, ordered by score. Sifting moves the hole from `node` all the way down, each time promoting the child
 // with the smaller score (the right one if equal, or the only one), then climbs v up, no higher than `node`.
 static void sift(int32_t *heap, int64_t n, int64_t node, int32_t v, const float *x) {
     int64_t hole = node;
     for (int64_t c; (c = 2 * hole + 1) < n; hole = c) {
-        if (c + 1 < n && !(x[heap[c + 1]] > x[heap[c]])) c++;
+        if (c + 1 < n && !above(x[heap[c + 1]], x[heap[c]])) c++;
         heap[hole] = heap[c];
     }
-    while (hole > node && x[heap[(hole - 1) / 2]] > x[v]) {
+    while (hole > node && above(x[heap[(hole - 1) / 2]], x[v])) {
         heap[hole] = heap[(hole - 1) / 2];
         hole = (hole - 1) / 2;
     }
@@ -165,7 +168,7 @@ static void select_top(int32_t *heap, int64_t k, const float *x, int64_t n) {
     for (int64_t i = 0; i < k; i++) heap[i] = (int32_t) i;
     for (int64_t node = (k - 2) / 2; k > 1 && node >= 0; node--) sift(heap, k, node, heap[node], x);
     for (int64_t i = k; i < n; i++)
-        if (x[i] > x[heap[0]]) sift(heap, k, 0, (int32_t) i, x);
+        if (above(x[i], x[heap[0]])) sift(heap, k, 0, (int32_t) i, x);
 }
 
 static void run_top_k(struct task *k, struct ggml_tensor *t) {
