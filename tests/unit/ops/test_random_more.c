@@ -371,8 +371,7 @@ static void test_steps(void **state) {
         double *old = malloc(sizeof(double) * 3 * (size_t) ggml_nelements(x));
         int64_t n = 0;
         EACH(ne)
-        old[n] = AT(x, i0, i1, i2, i3),
-        old[n + 1] = AT(m, i0, i1, i2, i3), old[n + 2] = AT(v, i0, i1, i2, i3), n += 3;
+        old[n] = AT(x, i0, i1, i2, i3), old[n + 1] = AT(m, i0, i1, i2, i3), old[n + 2] = AT(v, i0, i1, i2, i3), n += 3;
         T *o = adam ? ggml_opt_step_adamw(c, x, g, m, v, p) : ggml_opt_step_sgd(c, x, g, p);
         now = adam ? "opt_step_adamw" : "opt_step_sgd";
         compute(c, o);
