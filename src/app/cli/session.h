@@ -16,6 +16,8 @@ struct session {
 
 // Path of the model to use: -m, else the default model in the user's cache. NULL after a sentence on stderr.
 const char *session_model_path(const struct params *p);
+// Reads "KEY=TYPE:VALUE,..." into overrides, the last of which is empty. Gives how many, or -1 after a sentence on stderr.
+int session_overrides(struct llama_model_kv_override *out, int max, const char *list);
 // What options say of loading, and what that points to.
 struct model_options {
     struct llama_model_params params;

@@ -346,6 +346,8 @@ static int run(struct params *p) {
     if (!status) status = parse_types(&b.type_k, "-ctk", p->bench_ctk);
     if (!status) status = parse_types(&b.type_v, "-ctv", p->bench_ctv);
     if (!status) status = parse_list(&b.threads, "-t", p->bench_t ? p->bench_t : threads);
+    for (int i = 0; i < b.threads.n; i++)
+        if (b.threads.v[i] < 1) b.threads.v[i] = ggml_cpu_default_threads();
     char *list = models ? strdup(models) : NULL;
     for (char *save = NULL, *path = list && !status ? strtok_r(list, ",", &save) : NULL; path && !status;
          path = strtok_r(NULL, ",", &save))

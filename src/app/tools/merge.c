@@ -69,6 +69,10 @@ static int run(struct params *p) {
         first = (struct source){0};
         status = open_parts(parts, paths, count, p->args[0]);
     }
+    // as happens with FIRST-0000*: the shell puts the second part where the output is expected
+    for (int i = 0; i < count && !status; i++)
+        if (source_is(&parts[i], p->args[1]))
+            status = console_error("%s is a part of the model; name another output", p->args[1]);
     if (!status) status = merge(parts, count, p->args[1]);
     for (int i = 0; parts && i < count; i++) source_close(&parts[i]);
     source_close(&first);

@@ -39,9 +39,12 @@ static const struct mixture {
 };
 static const int n_mixtures = (int) (sizeof(mixtures) / sizeof(mixtures[0]));
 
+// By name, or by number as in the file's general.file_type.
 static int find_mixture(const char *name, enum llama_ftype *out) {
+    char *end;
+    const long number = strtol(name, &end, 10);
     for (int i = 0; i < n_mixtures; i++) {
-        if (strcasecmp(name, mixtures[i].name) != 0) continue;
+        if (strcasecmp(name, mixtures[i].name) != 0 && (*end || end == name || number != (long) mixtures[i].ftype)) continue;
         *out = mixtures[i].ftype;
         return 0;
     }
@@ -88,6 +91,42 @@ static bool same_file(const char *a, const char *b) {
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+// "PATTERN=TYPE" lines of a file, as a list separated by commas appended to *list (malloc).
+static int read_tensor_types(char **list, const char *path) {
+    struct text t = {0};
+    const int status = text_read(&t, path);
+    const size_t n = *list ? strlen(*list) : 0;
+    char *all = status ? NULL : realloc(*list, n + t.size + 2);
+    if (all) {
+        *list = all;
+        if (n) all[n] = ',';
+        char *at = all + n + (n > 0);
+        memcpy(at, t.data, t.size);
+        at[t.size] = '\0';
+        for (; *at; at++)
+            if (strchr(" \t\r\n", *at)) *at = ',';
+    }
+    free(t.data);
+    return status ? status : all ? 0 : console_error("no memory for %s", path);
+}
+
+// "0,3,5" into out, ended by -1: layers to leave out.
+static int parse_layers(const char *list, int32_t *out, int max) {
+    int n = 0;
+    for (const char *at = list; *at;) {
+        char *end;
+        const long layer = strtol(at, &end, 10);
+        if (end == at || (*end && *end != ',') || layer < 0 || layer > INT32_MAX || n + 1 >= max) {
+            console_error("--prune-layers is '%s', but should be layers' numbers separated by commas", list);
+            return 2;
+        }
+        out[n++] = (int32_t) layer;
+        at = end + (*end == ',');
+    }
+    out[n] = -1;
+    return 0;
+}
+
 // MODEL.gguf and Q4_0 give MODEL-Q4_0.gguf beside it.
 static int default_output(char *out, size_t size, const char *input, const char *mixture) {
     const size_t n = strlen(input), cut = n > 5 && strcmp(input + n - 5, ".gguf") == 0 ? n - 5 : n;
@@ -107,8 +146,10 @@ static int run(struct params *p) {
     const char *input = p->args[0], *output = p->n_args >= 3 ? p->args[1] : NULL,
                *mixture = p->n_args >= 3 ? p->args[2] : p->args[1];
     struct llama_model_quantize_params q = llama_model_quantize_default_params();
-    struct llama_model_tensor_override types[65] = {{0}};
-    struct text list = {0};
+    struct llama_model_tensor_override types[257] = {{0}};
+    struct llama_model_kv_override overrides[32];
+    int32_t layers[513];
+    char *list = NULL;
     q.only_copy = p->only_copy || strcasecmp(mixture, "COPY") == 0;
     int status = q.only_copy ? 0 : find_mixture(mixture, &q.ftype);
     if (!status && !output) {
@@ -121,21 +162,42 @@ static int run(struct params *p) {
     }
     if (!status) status = find_type("--output-tensor-type", p->output_type, &q.output_tensor_type);
     if (!status) status = find_type("--token-embedding-type", p->embedding_type, &q.token_embedding_type);
-    if (!status && p->tensor_types) {
-        list.data = strdup(p->tensor_types);
-        status = list.data ? parse_tensor_types(list.data, types, 65) : 1;
+    if (p->tensor_types && !(list = strdup(p->tensor_types))) status = console_error("no memory for a list of types");
+    if (!status && p->tensor_type_file) status = read_tensor_types(&list, p->tensor_type_file);
+    if (!status && list) {
+        status = parse_tensor_types(list, types, 257);
         q.tt_overrides = types;
+    }
+    if (!status && p->prune_layers) {
+        status = parse_layers(p->prune_layers, layers, 513);
+        q.prune_layers = layers;
+    }
+    if (!status && p->override_kv) {
+        status = session_overrides(overrides, 32, p->override_kv) < 0 ? 2 : 0;
+        q.kv_overrides = overrides;
+    }
+    int n_threads = p->n_threads;
+    if (!status && p->n_args >= 4) {
+        char *end;
+        const long n = strtol(p->args[3], &end, 10);
+        if (*end || end == p->args[3] || n < 0 || n > 512) {
+            console_error("'%s' should be a number of threads from 0 to 512", p->args[3]);
+            status = 2;
+        }
+        n_threads = (int) n;
     }
     struct imatrix *im = NULL;
     if (!status && p->imatrix) {
         im = imatrix_load(p->imatrix);
-        if (im)
+        if (im) {
+            imatrix_select(im, p->include_weights.v, p->include_weights.n, p->exclude_weights.v, p->exclude_weights.n);
             q.imatrix = imatrix_data(im);
-        else
+        } else {
             status = 1;
+        }
     }
     if (!status) {
-        q.nthread = p->n_args >= 4 ? atoi(p->args[3]) : p->n_threads > 0 ? p->n_threads : ggml_cpu_default_threads();
+        q.nthread = n_threads > 0 ? n_threads : ggml_cpu_default_threads();
         q.pure = p->pure;
         q.allow_requantize = p->allow_requantize;
         q.quantize_output_tensor = !p->leave_output;
@@ -155,7 +217,7 @@ static int run(struct params *p) {
         console_progress_end();
     }
     imatrix_free(im);
-    free(list.data);
+    free(list);
     return status;
 }
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int source_open(struct source *s, const char *path) {
@@ -20,6 +21,11 @@ void source_close(struct source *s) {
     if (s->gguf) gguf_free(s->gguf);
     if (s->tensors) ggml_free(s->tensors);
     *s = (struct source){0};
+}
+
+bool source_is(const struct source *s, const char *path) {
+    struct stat a, b;
+    return s->file && fstat(fileno(s->file), &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 int shard_begin(struct shard *w, const char *path, const struct gguf_context *out) {

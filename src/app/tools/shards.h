@@ -23,6 +23,8 @@ struct shard {
 };
 // Writes the metadata of `out`, whose tensors must all be added in the order in which shard_copy brings their data.
 int shard_begin(struct shard *w, const char *path, const struct gguf_context *out);
+// Whether path names the file of a source, by whatever name: writing there would destroy what is being read.
+bool source_is(const struct source *s, const char *path);
 // Copies the data of a source's tensor and pads it to `alignment`.
 int shard_copy(struct shard *w, const struct source *from, int64_t i_tensor, size_t alignment);
 int shard_finish(struct shard *w);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const struct tool tool_merge;
+
 // Bytes from "300M", "2G" (powers of 1000, as the field's tools have it). 0 when it is not such a text.
 static uint64_t parse_size(const char *s) {
     char *end;
@@ -18,8 +20,8 @@ static uint64_t parse_size(const char *s) {
 }
 
 // Number of the shard of every tensor in out [n]; gives the count of shards.
-static int assign(const struct source *s, uint64_t max_bytes, int64_t max_tensors, int *out) {
-    int shard = 0;
+static int assign(const struct source *s, uint64_t max_bytes, int64_t max_tensors, bool first_empty, int *out) {
+    int shard = first_empty;
     uint64_t bytes = 0;
     int64_t count = 0;
     for (int64_t i = 0; i < gguf_get_n_tensors(s->gguf); i++) {
@@ -49,6 +51,7 @@ static int write_shard(struct shard *w, const struct source *s, const char *pref
     int status = 0;
     if (llama_split_path(path, sizeof(path), prefix, no, count) <= 0)
         status = console_error("the name %s is too long", prefix);
+    if (!status && source_is(s, path)) status = console_error("%s is the model itself; choose another prefix", path);
     if (!status) status = shard_begin(w, path, out);
     for (int64_t i = 0; i < n && !status; i++)
         if (shard_of[i] == no) status = shard_copy(w, s, i, gguf_get_alignment(out));
@@ -61,7 +64,8 @@ static int split(const struct source *s, const struct params *p, uint64_t max_by
     const int64_t n = gguf_get_n_tensors(s->gguf);
     int *shard_of = calloc((size_t) n + 1, sizeof(int));
     if (!shard_of) return console_error("no memory for %lld tensors", (long long) n);
-    const int count = assign(s, max_bytes, p->split_tensors > 0 ? p->split_tensors : INT64_MAX, shard_of);
+    const int count =
+        assign(s, max_bytes, p->split_tensors > 0 ? p->split_tensors : INT64_MAX, p->no_tensor_first, shard_of);
     struct shard *w = calloc((size_t) count, sizeof(*w));
     int status = !w              ? console_error("no memory for %d files", count)
                  : count > 65535 ? console_error("%d files are too many", count)
@@ -83,6 +87,7 @@ static int split(const struct source *s, const struct params *p, uint64_t max_by
 }
 
 static int run(struct params *p) {
+    if (p->merge) return tool_merge.run(p);
     const uint64_t max_bytes = p->split_size ? parse_size(p->split_size) : UINT64_MAX;
     if (max_bytes == 0) {
         console_error("--split-max-size is '%s', but should be a number and M or G", p->split_size);

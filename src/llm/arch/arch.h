@@ -12,6 +12,7 @@ enum key_flag {
     KEY_ZERO_ABSENT = 1,  // a stored 0 counts as absent
     KEY_FIRST = 2,        // an array gives only its first entry, for all layers
     KEY_GLOBAL = 4,       // the key has no "<arch>." prefix
+    KEY_COUNT = 16,       // an array of strings (labels) stands for its length
     KEY_ARRAY = 8,        // a short array of its own (rope sections): entry i goes to place i
 };
 struct arch_key {
@@ -123,6 +124,8 @@ MUST_USE enum err arch_kda(struct hparams *hp, const struct model_build *b);
 // itself has divided by div. Sets f_attn_scale for heads of kd values; needs yarn_log_multiplier, as files hold it: a tenth of the one that counts.
 void arch_mla_yarn(struct hparams *hp, float div, int kd);
 MUST_USE enum err arch_recurrent_by_key(struct hparams *hp, const struct model_build *b, int n);
+// All of a head rotates; the sentence names the keys that say otherwise.
+MUST_USE enum err arch_whole_rotary(const struct hparams *hp, const struct model_build *b);
 MUST_USE enum err arch_require(bool ok, const struct model_build *b, const char *what);
 
 // Builds the graph for g->n into g->gf.

@@ -4,7 +4,7 @@
 static const struct arch_key keys[] = {
     K_LN,
     {"tokenizer.ggml.token_type_count", HP_n_token_types, REQ, KEY_GLOBAL},
-    {"classifier.output_labels", HP_n_cls_out, "1", 0},
+    {"classifier.output_labels", HP_n_cls_out, "1", KEY_COUNT},
     {NULL, 0, NULL, 0},
 };
 

@@ -18,9 +18,7 @@ static const struct arch_tensor tensors[] = {
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
-static enum err setup(struct hparams *hp, const struct model_build *b) {
-    return arch_require(hp->n_rot[0] == hp->n_embd_head_k[0], b, "its rotary dimensions must be the whole head");
-}
+static enum err setup(struct hparams *hp, const struct model_build *b) { return arch_whole_rotary(hp, b); }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     return blk_pre_norm(g, l, x, il,

@@ -142,8 +142,7 @@ static enum err read_key(struct hparams *hp, const struct arch_key *k, const str
     if (id < 0) return set_default(hp, k, name, b);
     const enum gguf_type t = gguf_get_kv_type(b->meta, id);
     if (t == GGUF_TYPE_ARRAY) {
-        // an array of strings stands for its length (labels)
-        if (gguf_get_arr_type(b->meta, id) == GGUF_TYPE_STRING) {
+        if (k->flags & KEY_COUNT && gguf_get_arr_type(b->meta, id) == GGUF_TYPE_STRING) {
             hparams_set(hp, k->field, -1, (double) gguf_get_arr_n(b->meta, id));
             return ERR_OK;
         }
@@ -270,11 +269,41 @@ enum err arch_require(bool ok, const struct model_build *b, const char *what) {
     return ok ? ERR_OK : err_set(ERR_FORMAT, "this %s model can't be: %s", b->arch->name, what);
 }
 
+enum err arch_whole_rotary(const struct hparams *hp, const struct model_build *b) {
+    if (hp->n_rot[0] == hp->n_embd_head_k[0] && hp->n_head[0] > 0) return ERR_OK;
+    return err_set(ERR_FORMAT,
+                   "this %s model can't be: %d rotary dimensions (rope.dimension_count) are not the whole of a head of %d "
+                   "(attention.key_length, or embedding_length %d over attention.head_count %d)",
+                   b->arch->name, hp->n_rot[0], hp->n_embd_head_k[0], hp->n_embd, hp->n_head[0]);
+}
+
+// What no key may say, before anything is made of it.
+static enum err check_signs(const struct hparams *hp, const struct model_build *b) {
+    static const struct {
+        enum hp_field field;
+        const char *key;
+        int least, most;
+    } counts[] = {
+        {HP_n_ctx_train, "context_length", 1, INT32_MAX}, {HP_n_embd, "embedding_length", 1, 1 << 20},
+        {HP_n_head, "attention.head_count", 0, 1 << 16},  {HP_n_head_kv, "attention.head_count_kv", 0, 1 << 16},
+        {HP_n_ff, "feed_forward_length", 0, INT32_MAX},   {HP_n_expert, "expert_count", 0, 1 << 14},
+    };
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        const enum hp_kind kind = hparams_info(counts[k].field)->kind;
+        for (int i = 0; i < (kind == HP_INTS ? hp->n_block : 1); i++) {
+            const double v = hparams_get(hp, counts[k].field, i);
+            if (v < counts[k].least || v > counts[k].most)
+                return err_set(ERR_FORMAT, "key %s.%s is %.0f; %d to %d are possible", b->arch->name, counts[k].key, v,
+                               counts[k].least, counts[k].most);
+        }
+    }
+    return ERR_OK;
+}
+
 static enum err check(const struct hparams *hp, const struct model_build *b) {
-    if (hp->n_embd <= 0 || hp->n_embd > 1 << 20) return err_set(ERR_FORMAT, "embedding_length is %d", hp->n_embd);
+    TRY(check_signs(hp, b));
     if (hp->n_block <= 0 || hp->n_block > MAX_LAYERS)
         return err_set(ERR_FORMAT, "block_count is %d; models of 1 to %d layers are possible", hp->n_block, MAX_LAYERS);
-    if (hp->n_ctx_train <= 0) return err_set(ERR_FORMAT, "context_length is %d", hp->n_ctx_train);
     for (int i = 0; i < hp->n_block; i++) {
         const int h = hp->n_head[i], k = hp->n_head_kv[i];
         if (h < 0 || k < 0 || h > 1 << 16 || k > 1 << 16)
@@ -359,6 +388,7 @@ enum err arch_read_keys(struct hparams *hp, const struct model_build *b, int n_v
             return err_set(ERR_FORMAT, "key %s.block_count is %d; models of 1 to %d layers are possible", b->arch->name,
                            hp->n_block, MAX_LAYERS);
     }
+    TRY(check_signs(hp, b));
     TRY(read_scaling_type(hp, b));
     TRY(read_heads(hp, b));
     if (hp->pooling == -1 || hp->pooling > LLAMA_POOLING_TYPE_RANK) hp->pooling = LLAMA_POOLING_TYPE_NONE;

@@ -24,7 +24,7 @@ static const struct arch_tensor tensors[] = {
 };
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
-    TRY(arch_require(hp->n_rot[0] == hp->n_embd_head_k[0], b, "its rotary dimensions must be the whole head"));
+    TRY(arch_whole_rotary(hp, b));
     // the key attention.scale belongs to other architectures
     return arch_require(hp->n_embd_head_k[0] == hp->n_embd_head_v[0], b, "its keys and values must have one head size");
 }

@@ -36,7 +36,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
         TRY(arch_require(hp->rope_orig_ctx > 0, b, "a temperature needs rope.scaling.original_context_length"));
     if (hp->rope_scaling == LLAMA_ROPE_SCALING_TYPE_YARN && hp->rope_f > 1)
         hp->rope_mag_div = 1.0f + 0.1f * hp->rope_yarn_log_mul * logf(hp->rope_f);
-    return arch_require(hp->n_rot[0] == hp->n_embd_head_k[0], b, "its rotary dimensions must be the whole head");
+    return arch_whole_rotary(hp, b);
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {

@@ -8,7 +8,7 @@ static const struct arch_key keys[] = {
     K_LN,
     K_SWA,
     K_ROPE_SWA("10000"),
-    {"classifier.output_labels", HP_n_cls_out, "1", 0},
+    {"classifier.output_labels", HP_n_cls_out, "1", KEY_COUNT},
     {"classifier.pooling_type", HP_cls_pooling, "0", 0},
     {"decision.block_count", HP_n_decision, "0", 0},
     {NULL, 0, NULL, 0},

@@ -1,7 +1,8 @@
 // qwen3: dense; norms on the heads of q and k before they turn. Rerankers bring a classifier over the last token.
 #include "arch/arch.h"
 
-static const struct arch_key keys[] = {K_RMS, {"classifier.output_labels", HP_n_cls_out, "1", 0}, {NULL, 0, NULL, 0}};
+static const struct arch_key keys[] = {
+    K_RMS, {"classifier.output_labels", HP_n_cls_out, "1", KEY_COUNT}, {NULL, 0, NULL, 0}};
 
 static const struct arch_tensor tensors[] = {
     T_EMBD,

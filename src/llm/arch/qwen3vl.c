@@ -5,7 +5,7 @@ static const struct arch_key keys[] = {
     K_RMS,
     K_SECTIONS(REQ),
     {"n_deepstack_layers", HP_n_deepstack, "0", 0},
-    {"classifier.output_labels", HP_n_cls_out, "1", 0},
+    {"classifier.output_labels", HP_n_cls_out, "1", KEY_COUNT},
     {NULL, 0, NULL, 0},
 };
 

@@ -174,19 +174,26 @@ void grammar_make_classes(struct grammar *g) {
 
 struct walk {
     const struct grammar *g;
-    uint8_t *nullable, *color;  // color: marks on components
+    uint8_t *nullable, *begins, *color;  // color: marks on components
 };
 
-static bool alt_nullable(const struct walk *w, uint32_t at) {
-    for (const struct elem *e = &w->g->elems[at]; e->kind != ELEM_END; e++) {
-        if (e->kind != ELEM_RULE || !w->nullable[e->value]) return false;
+static bool alt_nullable(const struct grammar *g, uint32_t at, const uint8_t *nullable) {
+    for (const struct elem *e = &g->elems[at]; e->kind != ELEM_END; e++) {
+        if (e->kind != ELEM_RULE || !nullable[e->value]) return false;
     }
     return true;
 }
 
-// Which rules may be empty: rounds until nothing changes would be quadratic for long chains, so a rule that turns out empty
-// wakes only those that use it. rev lists for each rule the rules that use it.
-static enum err find_nullable(struct walk *w) {
+// Whether an alternative has a first character or none at all: `a ::= b`, `b ::= a` have neither.
+static bool alt_begins(const struct grammar *g, uint32_t at, const uint8_t *begins) {
+    const struct elem *e = &g->elems[at];
+    return e->kind != ELEM_RULE || begins[e->value];
+}
+
+// Which rules have a property that one of their alternatives has, given the rules that have it: rounds until nothing changes would be
+// quadratic for long chains, so a rule that turns out to have it wakes only those that use it.
+static enum err find_rules(const struct walk *w, uint8_t *has,
+                           bool (*alt)(const struct grammar *g, uint32_t at, const uint8_t *has)) {
     const struct grammar *g = w->g;
     size_t n_use = 0;
     for (size_t i = 0; i < g->n_elem; i++) n_use += g->elems[i].kind == ELEM_RULE;
@@ -218,11 +225,9 @@ static enum err find_nullable(struct walk *w) {
     for (size_t r = 0; r < g->n_rule; r++) todo[n_todo++] = (uint32_t) r;
     while (n_todo > 0) {
         uint32_t r = todo[--n_todo];
-        if (w->nullable[r]) continue;
-        for (uint32_t a = 0; a < g->rules[r].n && !w->nullable[r]; a++) {
-            w->nullable[r] = alt_nullable(w, g->alts[g->rules[r].first + a]);
-        }
-        if (!w->nullable[r]) continue;
+        if (has[r]) continue;
+        for (uint32_t a = 0; a < g->rules[r].n && !has[r]; a++) has[r] = alt(g, g->alts[g->rules[r].first + a], has);
+        if (!has[r]) continue;
         for (uint32_t i = start[r]; i < start[r + 1]; i++) todo[n_todo++] = users[i];
     }
     free(start);
@@ -314,20 +319,21 @@ static void mark_harmful(const struct walk *w, const struct tarjan *t, uint8_t *
         }
     }
     for (uint32_t r = 0; r < g->n_rule; r++) {
-        bad[r] = bad_comp[t->comp[r] - 1];
+        bad[r] = bad_comp[t->comp[r] - 1] || !w->begins[r];
         *found = *found || bad[r];
     }
 }
 
 enum err grammar_left_recursive(const struct grammar *g, uint8_t *bad, bool *found) {
     size_t n = g->n_rule + 1;
-    struct walk w = {g, calloc(n, 1), calloc(n, 1)};
+    struct walk w = {g, calloc(n, 1), calloc(n, 1), calloc(n, 1)};
     uint32_t *numbers = calloc(n, 4 * sizeof *numbers);
     struct tarjan t = {.frames = malloc(n * sizeof(struct frame))};
     enum err e = ERR_OK;
-    if (!w.nullable || !w.color || !numbers || !t.frames)
+    if (!w.nullable || !w.begins || !w.color || !numbers || !t.frames)
         e = err_set(ERR_NOMEM, "grammar: no memory for %zu rules", g->n_rule);
-    if (e == ERR_OK) e = find_nullable(&w);
+    if (e == ERR_OK) e = find_rules(&w, w.nullable, alt_nullable);
+    if (e == ERR_OK) e = find_rules(&w, w.begins, alt_begins);
     if (e == ERR_OK) {
         t.order = numbers;
         t.low = numbers + n;
@@ -338,6 +344,7 @@ enum err grammar_left_recursive(const struct grammar *g, uint8_t *bad, bool *fou
         mark_harmful(&w, &t, bad, found);
     }
     free(w.nullable);
+    free(w.begins);
     free(w.color);
     free(numbers);
     free(t.frames);

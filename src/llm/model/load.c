@@ -54,7 +54,10 @@ static enum err load(struct llama_model *m, const struct gguf_context *user, lla
     TRY(find_arch(m));
     guess_ftype(m);
     const struct model_build b = {.arch = m->arch, .meta = m->meta, .has_tensor = has_tensor, .ud = m};
-    TRY(arch_read_keys(&m->hp, &b, count_tokens(m)));
+    const int n_vocab = count_tokens(m);
+    if (n_vocab == 0 && gguf_find_key(m->meta, "tokenizer.ggml.model") >= 0 && !m->params.vocab_only)
+        return err_set(ERR_FORMAT, "keys tokenizer.ggml.tokens and %s.vocab_size say of no token", m->arch->name);
+    TRY(arch_read_keys(&m->hp, &b, n_vocab));
     if (m->params.vocab_only) return vocab_load(&m->vocab, m->meta);
     TRY(place_devices(m));
     TRY(tensors_make(m, user));

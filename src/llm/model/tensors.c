@@ -94,6 +94,9 @@ static enum err make(struct maker *k, const char *name, const struct found *f, c
     const enum ggml_type type = gguf_get_tensor_type(f->g, f->id);
     int64_t ne[4];
     if (!same_shape(want, have)) return shape_error(name, want, have);
+    const bool integers = type == GGML_TYPE_I8 || type == GGML_TYPE_I16 || type == GGML_TYPE_I32 || type == GGML_TYPE_I64;
+    if (integers && row->slot != SLOT_ffn_tid2eid)  // a table of experts' numbers
+        return err_set(ERR_FORMAT, "tensor %s has type %s; weights are floats or quantized", name, ggml_type_name(type));
     bool any = false;
     for (int i = 0; i < 4; i++) any |= want[i] == -1;
     for (int i = 0; i < 4; i++) ne[i] = any ? have[i] : want[i];

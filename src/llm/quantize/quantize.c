@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PIECE_VALUES ((int64_t) 1 << 20)  // of a piece at most, unless one row is longer
@@ -322,6 +323,16 @@ static enum err make_header(struct job *j, int i, const char *path) {
     return ERR_OK;
 }
 
+// Writing over a file that is being read would destroy it, under whatever name.
+static enum err check_output(const struct job *j, const struct output *o) {
+    struct stat out, in;
+    if (stat(o->path, &out) != 0) return ERR_OK;
+    for (int s = 0; s < j->in.n_sources; s++)
+        if (fstat(j->in.sources[s].file.fd, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return err_set(ERR_INVALID, "%s is a file of the model that is to be quantized; name another output", o->path);
+    return ERR_OK;
+}
+
 static enum err open_output(struct output *o) {
     if (file_replaceable(o->path) != 0) return err_set(ERR_IO, "cannot write %s: %s", o->path, strerror(errno));
     snprintf(o->tmp, sizeof(o->tmp), "%s.part", o->path);
@@ -484,6 +495,7 @@ static enum err make_headers(struct job *j, const char *path) {
 }
 
 static enum err write_files(struct job *j) {
+    for (int i = 0; i < j->n_outs; i++) TRY(check_output(j, &j->outs[i]));
     for (int i = 0; i < j->n_outs; i++) TRY(open_output(&j->outs[i]));
     TRY(write_data(j));
     for (int i = 0; i < j->n_outs; i++) {

@@ -92,6 +92,25 @@ static int end_cache(const struct hparams *hp, const struct cparams *cp) {
     return cp->nextn ? hp->kv_cache[cp->nextn] + 1 : hp->n_cache;
 }
 
+static enum err check_rows(const char *field, enum ggml_type type, int n) {
+    const int block = (int) ggml_blck_size(type);
+    if (n % block == 0) return ERR_OK;
+    return err_set(ERR_INVALID, "%s can't be %s for this model: rows of %d values (a head) do not divide into blocks of %d",
+                   field, ggml_type_name(type), n, block);
+}
+
+// Caches of quantized types hold whole blocks: of a head, where heads are taken one by one, else of all that a position keeps.
+static enum err check_cache_types(const struct llama_model *m, const struct cparams *cp,
+                                  const struct llama_context_params *p) {
+    const struct hparams *hp = &m->hp;
+    for (int c = first_cache(hp, cp); c < end_cache(hp, cp); c++) {
+        const int il = hp->cache_layer[c];
+        if (hp->cache_k[c]) TRY(check_rows("type_k", p->type_k, m->arch->cache_k ? hp->cache_k[c] : hp->n_embd_head_k[il]));
+        if (hp->cache_v[c]) TRY(check_rows("type_v", p->type_v, m->arch->cache_v ? hp->cache_v[c] : hp->n_embd_head_v[il]));
+    }
+    return ERR_OK;
+}
+
 // Bytes of cache per position, all layers.
 static double bytes_per_pos(const struct hparams *hp, const struct cparams *cp, const struct llama_context_params *p) {
     double n = 0;
@@ -168,6 +187,7 @@ static enum err set_params(struct llama_context *ctx) {
     struct cparams *cp = &ctx->cp;
     TRY(check_params(p));
     TRY(choose_head(m, p, cp));
+    if (context_has_memory(m)) TRY(check_cache_types(m, cp, p));
     const uint64_t n_ctx = p->n_ctx ? p->n_ctx : default_ctx(m, cp, p);
     cp->n_seq_max = (int32_t) p->n_seq_max;
     // one pool of cells for all sequences, or equal shares

@@ -149,8 +149,14 @@ static enum err load_attrs(struct llama_vocab *v, const struct gguf_context *met
         [LLAMA_TOKEN_TYPE_BYTE] = LLAMA_TOKEN_ATTR_BYTE,
     };
     int64_t id;
-    TRY(find_array(meta, "tokenizer.ggml.token_type", GGUF_TYPE_INT32, (size_t) v->n, &id));
+    static const char key[] = "tokenizer.ggml.token_type";
+    id = gguf_find_key(meta, key);
+    // some writers have them unsigned
+    const bool is_u32 =
+        id >= 0 && gguf_get_kv_type(meta, id) == GGUF_TYPE_ARRAY && gguf_get_arr_type(meta, id) == GGUF_TYPE_UINT32;
+    TRY(find_array(meta, key, is_u32 ? GGUF_TYPE_UINT32 : GGUF_TYPE_INT32, (size_t) v->n, &id));
     const int32_t *types = id >= 0 ? gguf_get_arr_data(meta, id) : NULL;
+    v->no_types = !types;
     for (int32_t i = 0; i < v->n; i++) {
         int32_t type = types ? types[i] : LLAMA_TOKEN_TYPE_NORMAL;
         v->attrs[i] = type >= 0 && type <= LLAMA_TOKEN_TYPE_BYTE ? of_type[type] : LLAMA_TOKEN_ATTR_UNDEFINED;
@@ -185,6 +191,8 @@ static void load_bytes(struct llama_vocab *v) {
         }
     }
     v->has_bytes = n == 256;
+    // without types it is the set of all of them that shows what they are
+    for (int i = 0; i < 256 && v->no_types && v->has_bytes; i++) v->attrs[v->byte_token[i]] = LLAMA_TOKEN_ATTR_BYTE;
 }
 
 static enum err load_pieces(struct llama_vocab *v) {

@@ -145,6 +145,7 @@ struct llama_vocab {
     llama_token special[SPECIAL_COUNT];
     llama_token byte_token[256];  // <0x00> ... <0xFF>, -1
     bool has_bytes;               // all 256 of them
+    bool no_types;                // the file says nothing of the tokens' types
     bool add_bos, add_eos, add_sep, add_space_prefix, clean_spaces, remove_extra_spaces, escape_spaces, lowercase;
     llama_token *suppress;
     int32_t n_suppress;

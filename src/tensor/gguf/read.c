@@ -346,6 +346,40 @@ static enum err read_alignment(struct gguf_context *ctx) {
     return ERR_OK;
 }
 
+static int by_offset(const void *a, const void *b) {
+    const struct tensor_info *x = *(const struct tensor_info *const *) a, *y = *(const struct tensor_info *const *) b;
+    return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : (x->size > y->size) - (x->size < y->size);
+}
+
+// No byte belongs to two tensors. Files usually list them as they lie; only others are sorted.
+static enum err check_overlap(const struct gguf_context *ctx) {
+    bool in_order = true;
+    uint64_t end = 0;
+    for (size_t i = 0; i < ctx->n_ti && in_order; i++) {
+        in_order = ctx->ti[i].offset >= end;
+        end = ctx->ti[i].offset + ctx->ti[i].size;
+    }
+    if (in_order) return ERR_OK;
+    const struct tensor_info **sorted = malloc(ctx->n_ti * sizeof *sorted);
+    if (!sorted) return err_set(ERR_NOMEM, "gguf: no memory to order %zu tensors", ctx->n_ti);
+    for (size_t i = 0; i < ctx->n_ti; i++) sorted[i] = &ctx->ti[i];
+    qsort(sorted, ctx->n_ti, sizeof *sorted, by_offset);
+    enum err e = ERR_OK;
+    const struct tensor_info *last = NULL;  // that has bytes
+    for (size_t i = 0; i < ctx->n_ti && e == ERR_OK; i++) {
+        const struct tensor_info *ti = sorted[i];
+        if (ti->size == 0) continue;
+        if (last && ti->offset < last->offset + last->size)
+            e = err_set(ERR_FORMAT,
+                        "gguf: tensors '%s' (%zu bytes at %llu of the data section) and '%s' (%zu bytes at %llu) overlap",
+                        last->name.p, last->size, (unsigned long long) last->offset, ti->name.p, ti->size,
+                        (unsigned long long) ti->offset);
+        last = ti;
+    }
+    free(sorted);
+    return e;
+}
+
 // bounded: the source is a whole file, so the data must be there.
 static enum err check_data(struct reader *r, bool bounded) {
     struct gguf_context *ctx = r->ctx;
@@ -372,7 +406,7 @@ static enum err check_data(struct reader *r, bool bounded) {
                            (unsigned long long) total);
         }
     }
-    return ERR_OK;
+    return check_overlap(ctx);
 }
 
 static enum err parse(struct reader *r) {

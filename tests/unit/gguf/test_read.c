@@ -298,6 +298,31 @@ static void test_misplaced_data(void **state) {
     refused(b, "tensor 't'");
 }
 
+// No byte is two tensors', in whatever order the file lists them; empty tensors may lie anywhere.
+static void test_overlap(void **state) {
+    (void) state;
+    static const struct {
+        uint64_t n[3], at[3];
+        bool overlap;
+    } cases[] = {
+        {{16, 16, 16}, {0, 64, 128}, false}, {{16, 16, 16}, {128, 0, 64}, false}, {{16, 16, 16}, {0, 0, 64}, true},
+        {{16, 16, 16}, {64, 0, 32}, true},   {{40, 8, 8}, {0, 32, 160}, true},    {{16, 0, 16}, {0, 0, 64}, false},
+        {{16, 0, 16}, {64, 96, 0}, false},   {{48, 8, 8}, {0, 192, 64}, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bytes b = gguf_header(3, 0);
+        for (int k = 0; k < 3; k++)
+            put_tensor(&b, (const char *[]){"a", "b", "c"}[k], 1, (uint64_t[]){cases[i].n[k]}, GGML_TYPE_F32,
+                       cases[i].at[k]);
+        put_pad(&b, 32);
+        put_zeros(&b, 256);
+        if (cases[i].overlap)
+            refused(b, "overlap");
+        else
+            gguf_free(accepted(b));
+    }
+}
+
 static void test_values(void **state) {
     (void) state;
     struct bytes b = gguf_header(0, 6);
@@ -489,6 +514,7 @@ int main(void) {
         cmocka_unit_test(test_claims_are_not_believed),
         cmocka_unit_test(test_every_cut_is_refused),
         cmocka_unit_test(test_misplaced_data),
+        cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_every_way_in),
         cmocka_unit_test(test_file_position),

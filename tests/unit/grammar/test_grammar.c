@@ -113,6 +113,8 @@ static void test_refused_grammars(void **state) {
         {"root ::= \"a\"{x}", "a repetition is expected"},
         {"root ::= \"a\"{,}", "a repetition is expected"},
         {"root ::= \"a\"{1", "a repetition is expected"},
+        {"root ::= root", "rule 'root' comes to itself"},
+        {"root ::= a\na ::= b\nb ::= a | a", "comes to itself"},
         {"root ::= root \"a\" | \"b\"", "rule 'root' comes to itself"},
         {"root ::= x\nx ::= y \"a\"\ny ::= x | \"b\"", "line 1, column 10: rule 'x' comes to itself"},
         {"root ::= e root \"a\" | \"b\"\ne ::= \"\"", "comes to itself"},
