@@ -220,7 +220,8 @@ static struct ggml_tensor *dilated_conv(struct graph *g, const struct layer *l, 
                                         int state_off) {
     struct ggml_context *c = g->ctx;
     const int64_t k = g->hp->ple_conv, step = g->hp->ple_ngram, n_ch = z->ne[0], t = z->ne[1], n = z->ne[2];
-    struct ggml_tensor *sx = blk_conv_input(g, z, (k - 1) * step, il, state_off), *w = l->ple_conv1d.w, *sum = NULL;
+    struct ggml_tensor *sx = blk_conv_input(g, z, (k - 1) * step, il, state_off), *w = blk_f32(g, l->ple_conv1d.w),
+                       *sum = NULL;
     for (int64_t i = 0; i < k; i++) {
         struct ggml_tensor *v = ggml_view_3d(c, sx, t, n_ch, n, sx->nb[1], sx->nb[2], (size_t) (i * step) * sizeof(float));
         v = ggml_mul(c, v, ggml_cont(c, ggml_view_2d(c, w, 1, n_ch, w->nb[1], (size_t) i * sizeof(float))));

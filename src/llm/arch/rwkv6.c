@@ -86,7 +86,7 @@ static struct ggml_tensor *time_mix(struct graph *g, const struct layer *l, stru
     struct ggml_tensor *k = blk_linear(g, &l->time_mix_key, x[1]), *v = blk_linear(g, &l->time_mix_value, x[2]);
     struct ggml_tensor *r = blk_linear(g, &l->time_mix_receptance, x[3]), *gate = blk_linear(g, &l->time_mix_gate, x[4]);
     struct ggml_tensor *o = ggml_rwkv_wkv6(c, ggml_reshape_3d(c, k, s, n_head, t), ggml_reshape_3d(c, v, s, n_head, t),
-                                           ggml_reshape_3d(c, r, s, n_head, t), l->time_mix_first.w,
+                                           ggml_reshape_3d(c, r, s, n_head, t), blk_f32(g, l->time_mix_first.w),
                                            ggml_reshape_3d(c, w, s, n_head, t), blk_wkv_state(g, il));
     o = ggml_reshape_2d(c, ggml_norm(c, blk_wkv_result(g, o, s, il), 64e-5f), e, t);
     o = ggml_add(c, ggml_mul(c, o, l->time_mix_ln.w), l->time_mix_ln.b);

@@ -125,7 +125,7 @@ static struct ggml_tensor *attend_blocks(struct graph *g, const struct place *p,
             n_logical, g->n.n_slots);
     }
     struct ggml_tensor *a = ggml_flash_attn_ext(g->ctx, q, k, v, mask, scale, o->alibi, o->softcap);
-    if (o->sinks) ggml_flash_attn_ext_add_sinks(a, o->sinks);
+    if (o->sinks) ggml_flash_attn_ext_add_sinks(a, blk_f32(g, o->sinks));
     ggml_flash_attn_ext_set_blocks(a, query, table);
     return a;
 }
@@ -138,7 +138,7 @@ static struct ggml_tensor *attend_more(struct graph *g, const struct place *p, s
     const struct more_inputs in = in_more(g, p->view, p->kv, o->more->ne[1]);
     struct ggml_tensor *a =
         ggml_flash_attn_ext(g->ctx, q, k, v, ggml_concat(g->ctx, mask, o->more_mask, 0), scale, 0.0f, o->softcap);
-    if (o->sinks) ggml_flash_attn_ext_add_sinks(a, o->sinks);
+    if (o->sinks) ggml_flash_attn_ext_add_sinks(a, blk_f32(g, o->sinks));
     ggml_flash_attn_ext_set_blocks(a, in.query, in.table);
     return a;
 }
@@ -158,7 +158,7 @@ static struct ggml_tensor *attend_train(struct graph *g, const struct place *p, 
         scale = 1.0f;
     }
     kq = ggml_soft_max_ext(c, kq, mask, scale, o->alibi);
-    if (o->sinks) ggml_soft_max_add_sinks(kq, o->sinks);
+    if (o->sinks) ggml_soft_max_add_sinks(kq, blk_f32(g, o->sinks));
     struct ggml_tensor *kqv = ggml_mul_mat(c, ggml_cont(c, ggml_permute(c, v, 1, 0, 2, 3)), kq);
     return ggml_cont(c, ggml_permute(c, kqv, 0, 2, 1, 3));
 }

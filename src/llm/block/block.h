@@ -17,6 +17,8 @@
 struct ggml_tensor *blk_linear(struct graph *g, const struct weight *w, struct ggml_tensor *x);
 // Without bias and scale.
 struct ggml_tensor *blk_matmul(struct graph *g, struct ggml_tensor *w, struct ggml_tensor *x);
+// t in F32, which operations want of kernels, factors and sinks; most files have them so, and then it is t itself. NULL stays NULL.
+struct ggml_tensor *blk_f32(struct graph *g, struct ggml_tensor *t);
 // Experts: w [in, out, X], x [in, 1 or U, T], ids [U, T] -> [out, U, T]; s scales by expert, b is added by expert.
 struct ggml_tensor *blk_linear_id(struct graph *g, const struct weight *w, struct ggml_tensor *x, struct ggml_tensor *ids);
 

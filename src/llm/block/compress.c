@@ -56,7 +56,7 @@ struct ggml_tensor *blk_compress(struct graph *g, struct ggml_tensor *x, int il,
     const int64_t w = o->kv->w->ne[1], d = ggml_nelements(o->norm->w);
     struct ggml_tensor *rows = ggml_concat(c, blk_linear(g, o->kv, x), blk_linear(g, o->gate, x), 0);
     struct ggml_tensor *sx = blk_conv_input(g, blk_by_seq(g, rows), w / d * o->n - 1, il, o->state_off);
-    struct ggml_tensor *args[3] = {sx, o->ape->w, in_pos(g)};
+    struct ggml_tensor *args[3] = {sx, blk_f32(g, o->ape->w), in_pos(g)};
     struct ggml_tensor *y =
         ggml_custom_4d(c, GGML_TYPE_F32, d, x->ne[1], 1, 1, args, 3, compress, GGML_N_TASKS_MAX, (void *) (intptr_t) o->n);
     y = ggml_reshape_3d(c, blk_norm(g, y, o->norm, NORM_RMS), d, 1, x->ne[1]);

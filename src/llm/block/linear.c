@@ -22,6 +22,10 @@ static struct ggml_tensor *add_loras(struct graph *g, struct ggml_tensor *w, str
     return y;
 }
 
+struct ggml_tensor *blk_f32(struct graph *g, struct ggml_tensor *t) {
+    return t && t->type != GGML_TYPE_F32 ? ggml_cast(g->ctx, t, GGML_TYPE_F32) : t;
+}
+
 struct ggml_tensor *blk_matmul(struct graph *g, struct ggml_tensor *w, struct ggml_tensor *x) {
     return add_loras(g, w, x, NULL, ggml_mul_mat(g->ctx, w, x));
 }

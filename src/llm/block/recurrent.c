@@ -47,7 +47,7 @@ struct ggml_tensor *blk_conv_input(struct graph *g, struct ggml_tensor *x, int64
 
 struct ggml_tensor *blk_conv(struct graph *g, struct ggml_tensor *x, struct ggml_tensor *w, int il, int state_off) {
     const int64_t k = w->ne[0];
-    struct ggml_tensor *kernel = ggml_reshape_2d(g->ctx, w, k, ggml_nelements(w) / k);
+    struct ggml_tensor *kernel = ggml_reshape_2d(g->ctx, blk_f32(g, w), k, ggml_nelements(w) / k);
     return ggml_ssm_conv(g->ctx, blk_conv_input(g, x, k - 1, il, state_off), kernel);
 }
 
@@ -76,7 +76,7 @@ struct ggml_tensor *blk_ssm_scan(struct graph *g, int il, struct ggml_tensor *x,
     const int64_t dim = x->ne[0], n_head = x->ne[1], t = x->ne[2], n_seqs = x->ne[3], n_state = b->ne[0];
     const int n_keep = rs_n_states(g);
     struct ggml_tensor *s = ggml_reshape_4d(c, states, n_state, dim, n_head, states->ne[1]);
-    struct ggml_tensor *r = ggml_ssm_scan(c, s, x, dt, a, b, cc, in_rs_src(g), n_keep);
+    struct ggml_tensor *r = ggml_ssm_scan(c, s, x, dt, blk_f32(g, a), b, cc, in_rs_src(g), n_keep);
     const int64_t n_y = dim * n_head * t * n_seqs, n_s = n_state * dim * n_head;
     for (int k = 0; k < n_keep; k++)
         rs_write(
@@ -176,7 +176,7 @@ static struct ggml_tensor *centred_conv(struct graph *g, struct ggml_tensor *x, 
     const int k = (int) w->ne[0], before = (k - 1) / 2;
     struct ggml_tensor *sx =
         ggml_pad_ext(c, ggml_cont(c, ggml_permute(c, x, 1, 0, 2, 3)), before, k - 1 - before, 0, 0, 0, 0, 0, 0);
-    return ggml_ssm_conv(c, sx, ggml_reshape_2d(c, w, k, ggml_nelements(w) / k));
+    return ggml_ssm_conv(c, sx, ggml_reshape_2d(c, blk_f32(g, w), k, ggml_nelements(w) / k));
 }
 
 struct ggml_tensor *blk_short_conv(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {

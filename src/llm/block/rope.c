@@ -18,7 +18,7 @@ struct rope_opts rope_layer(struct graph *g, int il) {
         .mag = cp->rope_mag,
         .beta_fast = cp->rope_beta_fast,
         .beta_slow = cp->rope_beta_slow,
-        .factors = rope_factors(g),
+        .factors = blk_f32(g, rope_factors(g)),
     };
     if (!hp->is_swa[il]) return o;
     o.base = hp->rope_base_swa;

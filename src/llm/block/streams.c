@@ -16,8 +16,8 @@ static struct ggml_tensor *weights(struct graph *g, struct ggml_tensor *mix, con
     struct ggml_context *c = g->ctx;
     const int64_t n = g->hp->n_hc, from = i * n;
     struct ggml_tensor *f = ggml_view_2d(c, mix, n, mix->ne[1], mix->nb[1], (size_t) from * sizeof(float));
-    f = ggml_mul(c, f, ggml_view_1d(c, w->scale->w, 1, (size_t) i * sizeof(float)));
-    return ggml_sigmoid(c, ggml_add(c, f, ggml_view_1d(c, w->base->w, n, (size_t) from * sizeof(float))));
+    f = ggml_mul(c, f, ggml_view_1d(c, blk_f32(g, w->scale->w), 1, (size_t) i * sizeof(float)));
+    return ggml_sigmoid(c, ggml_add(c, f, ggml_view_1d(c, blk_f32(g, w->base->w), n, (size_t) from * sizeof(float))));
 }
 
 struct ggml_tensor *blk_hc_in(struct graph *g, struct ggml_tensor *x, const struct hc_weights *w, struct ggml_tensor **mix) {
@@ -33,7 +33,8 @@ struct ggml_tensor *blk_hc_out(struct graph *g, struct ggml_tensor *x, struct gg
     const int64_t n = hp->n_hc, e = y->ne[0], t = y->ne[1];
     struct ggml_tensor *s = streams(g, x), *p = weights(g, mix, w, 1);
     if (hp->hc_iter > 0) {
-        struct ggml_tensor *comb = ggml_dsv4_hc_comb(c, mix, w->scale->w, w->base->w, hp->hc_eps, hp->hc_iter);
+        struct ggml_tensor *comb =
+            ggml_dsv4_hc_comb(c, mix, blk_f32(g, w->scale->w), blk_f32(g, w->base->w), hp->hc_eps, hp->hc_iter);
         s = ggml_dsv4_hc_post(c, y, s, ggml_scale(c, p, 2.0f), comb);
     } else {
         p = ggml_reshape_3d(c, ggml_scale_bias(c, p, hp->hc_magnitude, hp->hc_eps), 1, n, t);

@@ -126,6 +126,7 @@ static void full(struct ggml_cgraph *g) {
 static bool enter_new(struct walk *w, struct ggml_tensor *t, size_t slot) {
     struct ggml_cgraph *g = w->g;
     const bool leaf = is_leaf(t);
+    if (ggml_is_error(t)) return graph_set_failed(g), false;  // a source set after its node was made
     if (slot == TENSOR_SET_FULL || (leaf ? g->n_leafs : g->n_nodes + w->depth) >= g->size) return full(g), false;
     tensor_set_put(&g->visited, slot, t);
     g->use_counts[slot] = 0;
