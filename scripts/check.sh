@@ -82,7 +82,8 @@ step_uses() {
     venv golden numpy gguf
     local lib=$root/build/lib out=$root/build/check/uses
     cc -std=c11 -O2 -w -Iinclude tests/golden/uses.c -o "$out" -L"$lib" -Wl,-rpath,"$lib" -lllama -lggml -lm || return 1
-    "$python" tests/golden/uses.py build "$shared" $([ $full = 1 ] || echo --fast)
+    "$python" tests/golden/uses.py build "$shared" $([ $full = 1 ] || echo --fast) || return 1
+    "$python" tests/golden/weights.py build "$shared" $([ $full = 1 ] || echo --fast)
 }
 
 # Mixtures, options, sizes and refusals of lamina quantize.

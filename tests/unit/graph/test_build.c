@@ -232,6 +232,17 @@ static void test_set(void **state) {
     assert_false(tensor_set_contains(&s, keys[0]));
 }
 
+// A source may be set after its node was made; one that failed must not get into the graph.
+static void test_failed_source(void **state) {
+    (void) state;
+    struct ggml_cgraph *g = ggml_new_graph_custom(c, 32, false);
+    struct ggml_tensor *a = leaf("a"), *failed = ggml_reshape_1d(c, a, 5);
+    assert_true(ggml_is_error(failed));
+    ggml_build_forward_expand(g, node("n", node("m", a, failed), a));
+    assert_true(strstr(g->failure, "4 elements do not fill") != NULL);
+    for (int i = 0; i < g->n_leafs; i++) assert_false(ggml_is_error(g->leafs[i]));
+}
+
 int main(void) {
 #define WITH_CONTEXT(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
@@ -242,6 +253,7 @@ int main(void) {
         WITH_CONTEXT(test_full),
         WITH_CONTEXT(test_depth),
         WITH_CONTEXT(test_errors_stick),
+        WITH_CONTEXT(test_failed_source),
         WITH_CONTEXT(test_copies),
         WITH_CONTEXT(test_uid),
         WITH_CONTEXT(test_set),
