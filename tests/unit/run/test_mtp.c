@@ -221,9 +221,8 @@ static void test_states(void **state) {
     llama_model_free(m);
 }
 
-// The head is saved with the model that was loaded with it.
-static void test_saved(void **state) {
-    (void) state;
+// The head is saved with the model, whether it was loaded with it or is only in its file.
+static void save_again(bool loaded) {
     struct llama_model *m = load("llama-mtp", true);
     struct llama_context *c = open_head(m, NULL);
     static float want[MAKER_N_VOCAB], got[MAKER_N_VOCAB];
@@ -231,8 +230,12 @@ static void test_saved(void **state) {
     copy_logits(c, 1, want);
     char path[64];
     snprintf(path, sizeof path, "/tmp/lamina-test-%d-saved.gguf", (int) getpid());
-    llama_model_save_to_file(m, path);
     llama_free(c);
+    if (!loaded) {
+        llama_model_free(m);
+        m = load("llama-mtp", false);
+    }
+    llama_model_save_to_file(m, path);
     llama_model_free(m);
     struct llama_model_params p = llama_model_default_params();
     p.load_mtp = true;
@@ -244,6 +247,12 @@ static void test_saved(void **state) {
     assert_memory_equal(want, copy_logits(c, 1, got), sizeof want);
     llama_free(c);
     llama_model_free(m);
+}
+
+static void test_saved(void **state) {
+    (void) state;
+    save_again(true);
+    save_again(false);
 }
 
 // What a head's context costs is known before: one layer of cache, not the model's.
