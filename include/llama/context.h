@@ -75,11 +75,11 @@ LLAMA_API void llama_batch_ext_clear(struct llama_batch_ext *batch);
 LLAMA_API int32_t llama_batch_ext_add(struct llama_batch_ext *batch, llama_seq_id seq_id);
 // Adds a token. Its index, or -1 (full, no such sequence).
 LLAMA_API int32_t llama_batch_ext_add_token(struct llama_batch_ext *batch, llama_seq_id seq_id, llama_token id);
-// Adds an embedding (one row of n_embd_inp values, copied). Its index, or -1.
+// Adds an embedding (n_embd_inp values in one row or several, copied). Its index, or -1.
 LLAMA_API int32_t llama_batch_ext_add_embd(struct llama_batch_ext *batch, llama_seq_id seq_id, struct llama_embd embd);
 // Entry idx belongs to this sequence too.
 LLAMA_API bool llama_batch_ext_add_seq(struct llama_batch_ext *batch, int32_t idx, llama_seq_id seq_id);
-// Entry idx is this embedding (one row of n_embd_inp values, copied) in place of a token's.
+// Entry idx is this embedding (n_embd_inp values in one row or several, copied) in place of a token's.
 LLAMA_API bool llama_batch_ext_set_embd_token(struct llama_batch_ext *batch, int32_t idx, struct llama_embd embd);
 // Entry idx continues this state (one row of n_embd values, copied). False after a sentence if the context isn't of type MTP.
 LLAMA_API bool llama_batch_ext_set_embd_state(struct llama_batch_ext *batch, int32_t idx, struct llama_embd embd);

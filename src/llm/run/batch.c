@@ -124,8 +124,10 @@ int32_t llama_batch_ext_add_token(struct llama_batch_ext *b, llama_seq_id seq_id
 
 // Row i of w values, made with its array when first needed.
 static bool store(const struct llama_batch_ext *b, float **rows, bool *has, int32_t i, int32_t w, struct llama_embd e) {
-    if (!e.data || e.n_embd != (size_t) w || e.n_rows < 1) {
-        (void) err_set(ERR_INVALID, "embeddings of %zu rows of %zu values; rows of %d are wanted", e.n_rows, e.n_embd, w);
+    // one row, or several that make up one (an image's row and what it adds to later layers)
+    if (!e.data || e.n_rows < 1 || e.n_embd > (size_t) w || e.n_rows > (size_t) w || e.n_rows * e.n_embd != (size_t) w) {
+        (void) err_set(ERR_INVALID, "an embedding of %zu rows of %zu values; an entry takes %d values", e.n_rows, e.n_embd,
+                       w);
         return false;
     }
     if (!*rows) *rows = calloc((size_t) b->cap * (size_t) w, sizeof **rows);

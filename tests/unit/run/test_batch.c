@@ -543,6 +543,15 @@ static void batch_ext(const char *arch) {
     assert_memory_equal(llama_get_logits_ith(c, 8), want, sizeof want);
     llama_batch_ext_clear(b);
     assert_int_equal(llama_process(c, LLAMA_PROCESS_TYPE_DECODE, b), -1);
+    // an embedding may lie in several rows, which must make up the entry: none is left out
+    const int n_embd = llama_model_n_embd_inp(m);
+    float *row = calloc((size_t) n_embd * 2, sizeof(float));
+    llama_batch_ext_clear(b);
+    assert_int_equal(llama_batch_ext_add_embd(b, 0, (struct llama_embd){row, 2, (size_t) n_embd}), -1);
+    assert_int_equal(llama_batch_ext_add_embd(b, 0, (struct llama_embd){row, 1, (size_t) n_embd - 1}), -1);
+    assert_int_equal(llama_batch_ext_add_embd(b, 0, (struct llama_embd){row, 1, (size_t) n_embd}), 0);
+    assert_int_equal(llama_batch_ext_add_embd(b, 0, (struct llama_embd){row, 2, (size_t) n_embd / 2}), 1);
+    free(row);
     llama_batch_ext_free(b);
     llama_free(c);
     llama_model_free(m);
