@@ -27,6 +27,8 @@ def values(name, shape):
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     x = rng.uniform(-1, 1, shape)
     low = name.lower()
+    if low.endswith("tid2eid"):  # of 8 experts, all different
+        return (rng.integers(0, 8, (shape[0], 1)) + 3 * np.arange(shape[1])) % 8
     if low.endswith("bias") or "bias" in low.rsplit(".", 1)[-1]:
         x = 0.2 * x
     elif len(shape) < 2 or (("norm" in low or "ln_" in low) and len(shape) == 2 and shape[0] <= 8):
@@ -81,7 +83,7 @@ def write_safetensors(path, tensors):
     """tensors: name -> array, or (dtype, array of its bytes)."""
     header, at, data = {}, 0, []
     for name, w in tensors.items():
-        dtype, w = w if isinstance(w, tuple) else ({"float32": "F32", "uint8": "U8"}[w.dtype.name], w)
+        dtype, w = w if isinstance(w, tuple) else ({"float32": "F32", "uint8": "U8", "int64": "I64"}[w.dtype.name], w)
         raw = np.ascontiguousarray(w).tobytes()
         header[name] = {"dtype": dtype, "shape": list(w.shape), "data_offsets": [at, at + len(raw)]}
         at += len(raw)
@@ -170,7 +172,8 @@ def check(lamina, lib, case, tmp):
 
 
 # the file's graph knows no epsilon; the exact GELU, which files compute in its tanh form
-LOOSE = {"qwen2-vl": 1e-6, "qwen2-5-vl": 1e-6, "bert": 1e-5, "roberta": 1e-5, "xlm-roberta": 1e-5, "xlm-roberta-rank": 1e-5}
+# files of gemma3n divide the variance of 1,024 activations by one less; later positions of random models carry that too far
+LOOSE = {"gemma3n": 1e-3, "qwen2-vl": 1e-6, "qwen2-5-vl": 1e-6, "bert": 1e-5, "roberta": 1e-5, "xlm-roberta": 1e-5, "xlm-roberta-rank": 1e-5}
 FORMS = ["deepseek-v2+fp8", "gpt-oss+mxfp4"]
 
 

@@ -6,6 +6,7 @@ A tiny model of each class is written by the library, its weights are replaced b
 library reads it back and computes. A case holds config.json, the tensors' names and shapes, and logits at some positions.
 """
 import base64
+import importlib
 import json
 import os
 import sys
@@ -29,6 +30,11 @@ INDEX = dict(index_n_heads=8, index_head_dim=32, index_topk=8)
 YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=64, mscale=1.0, mscale_all_dim=1.0, beta_fast=32, beta_slow=1)
 MAMBA2 = dict(mamba_n_heads=8, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2, mamba_chunk_size=16)
 DELTA = dict(linear_conv_kernel_dim=4, linear_key_head_dim=16, linear_value_head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4)
+V4 = dict(head_dim=32, partial_rotary_factor=0.25, q_lora_rank=24, o_groups=2, o_lora_rank=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=40, swiglu_limit=0.5, hc_sinkhorn_iters=3,
+          num_key_value_heads=1, num_nextn_predict_layers=0)
+QWEN4 = dict(**EXPERTS, **DELTA, num_hidden_layers=4, shared_expert_intermediate_size=56, hc_lowrank=16, indexer_n_heads=4, indexer_kv_heads=1, indexer_head_dim=16, indexer_budget=8, indexer_compress_ratio=4,
+             output_gate_type="sigmoid", rope_parameters=dict(rope_type="default", rope_theta=10000.0, mrope_section=[3, 3, 2], partial_rotary_factor=1.0))
+GEMMA4 = dict(global_head_dim=32, sliding_window=8, vocab_size_per_layer_input=96, layer_types=["sliding_attention"] * 3 + ["full_attention", "sliding_attention", "full_attention"], tie_word_embeddings=True)
 SECTIONS = dict(rope_type="default", rope_theta=10000.0, mrope_section=[3, 3, 2])
 # name: (model class, config of which class or None for the model's, settings)
 CASES = {
@@ -36,7 +42,8 @@ CASES = {
     "deepseek-v3": ("DeepseekV3ForCausalLM", dict(**DS, n_group=4, topk_group=2, norm_topk_prob=True)),
     "deepseek-v3-yarn": ("DeepseekV3ForCausalLM", dict(**DS, n_group=1, topk_group=1, rope_parameters=YARN)),
     "deepseek-v32": ("DeepseekV32ForCausalLM", dict(**DS, **INDEX, n_group=1, topk_group=1)),
-    "deepseek-v4": ("DeepseekV4ForCausalLM", {}),
+    "deepseek-v4": ("DeepseekV4ForCausalLM", dict(**V4, **INDEX, num_hidden_layers=5, sliding_window=8, layer_types=["sliding_attention", "compressed_sparse_attention", "compressed_sparse_attention",
+                                                  "heavily_compressed_attention", "sliding_attention"], mlp_layer_types=["hash_moe", "moe", "moe", "moe", "moe"])),
     "glm-moe-dsa": ("GlmMoeDsaForCausalLM", dict(**DS, **INDEX, n_group=1, topk_group=1)),
     "glm4-moe-lite": ("Glm4MoeLiteForCausalLM", dict(**DS, n_group=1, topk_group=1)),
     "minicpm3": ("MiniCPM3ForCausalLM", dict(**MLA, head_dim=8)),
@@ -48,7 +55,7 @@ CASES = {
     "qwen3-next": ("Qwen3NextForCausalLM", dict(**EXPERTS, **DELTA, shared_expert_intermediate_size=56, partial_rotary_factor=0.5, layer_types=["linear_attention", "full_attention", "linear_attention"])),
     "qwen3-5": ("Qwen3_5ForCausalLM", dict(**DELTA, rope_parameters={**SECTIONS, "partial_rotary_factor": 1.0}, layer_types=["linear_attention", "full_attention", "linear_attention"])),
     "qwen3-5-moe": ("Qwen3_5MoeForCausalLM", dict(**EXPERTS, **DELTA, shared_expert_intermediate_size=56, rope_parameters={**SECTIONS, "partial_rotary_factor": 1.0}, layer_types=["linear_attention", "full_attention", "linear_attention"])),
-    "qwen4-exp": ("Qwen4ExpForCausalLM", {}),
+    "qwen4-exp": ("Qwen4ExpForCausalLM", dict(**QWEN4, layer_types=["linear_attention", "linear_attention", "indexed_attention", "linear_attention"])),
     "mamba2": ("Mamba2ForCausalLM", dict(num_heads=8, head_dim=16, state_size=16, n_groups=2, expand=2, conv_kernel=4, chunk_size=16)),
     "jamba": ("JambaForCausalLM", dict(num_experts=4, num_experts_per_tok=2, mamba_d_state=8, mamba_d_conv=4, mamba_expand=2, mamba_dt_rank=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2,
                                        expert_layer_offset=1, use_mamba_kernels=False)),
@@ -68,17 +75,21 @@ CASES = {
     "bailing-hybrid": ("BailingHybridForCausalLM", dict(kv_lora_rank=32, q_lora_rank=None, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16, num_key_value_heads=4, num_experts=8, num_experts_per_token=3, num_expert_group=1, topk_group=1, moe_intermediate_size=40, num_shared_experts=1, first_k_dense_replace=1, mlp_layer_types=["dense", "sparse", "sparse"], layer_types=["linear_attention", "full_attention", "linear_attention"], linear_head_dim=16, linear_num_heads=4, linear_conv_kernel_dim=4)),
     "minimax": ("MiniMaxForCausalLM", dict(num_local_experts=8, num_experts_per_tok=3, layer_types=["linear_attention", "full_attention", "linear_attention"])),
     "minimax-m2": ("MiniMaxM2ForCausalLM", dict(num_local_experts=8, num_experts_per_tok=3, rotary_dim=8)),
-    "minimax-m3": ("MiniMaxM3VLForCausalLM", {}),
+    "minimax-m3": ("MiniMaxM3SparseForConditionalGeneration", "text", dict(num_local_experts=8, num_experts_per_tok=3, num_hidden_layers=4, intermediate_size=40, dense_intermediate_size=96, shared_intermediate_size=40,
+                                                               rotary_dim=8, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5), mlp_layer_types=["dense"] + ["sparse"] * 3, layer_types=["full_attention"] + ["minimax_m3_sparse"] * 3, index_n_heads=2, index_head_dim=16,
+                                                               index_block_size=4, index_topk_blocks=3)),
     "llama4": ("Llama4ForCausalLM", dict(num_local_experts=8, num_experts_per_tok=2, intermediate_size_mlp=80, interleave_moe_layer_step=2, num_hidden_layers=4)),
     "qwen3-vl-moe": ("Qwen3VLMoeForConditionalGeneration", "text", dict(**EXPERTS, rope_parameters=SECTIONS)),
     "qwen3-vl": ("Qwen3VLForConditionalGeneration", "text", dict(rope_parameters=SECTIONS)),
     "qwen2-vl": ("Qwen2VLForConditionalGeneration", "text", dict(rope_parameters=SECTIONS)),
     "qwen2-5-vl": ("Qwen2_5_VLForConditionalGeneration", "text", dict(rope_parameters=SECTIONS)),
     "paddleocr": ("PaddleOCRVLForConditionalGeneration", "text", dict(rope_parameters=SECTIONS)),
-    "hunyuan-vl": ("HunYuanVLForConditionalGeneration", "text", {}),
+    "hunyuan-vl": ("HunYuanVLForConditionalGeneration", "text", dict(rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, alpha=1000.0, factor=1.0, mrope_section=[2, 2, 2, 2]))),
     "dbrx": ("DbrxForCausalLM", dict(d_model=64, n_heads=4, n_layers=3, max_seq_len=256, ffn_config=dict(ffn_hidden_size=96, moe_num_experts=8, moe_top_k=3), attn_config=dict(kv_n_heads=2, clip_qkv=0.6, rope_theta=10000.0))),
-    "gemma3n": ("Gemma3nForCausalLM", {}),
-    "gemma4": ("Gemma4ForCausalLM", {}),
+    "gemma3n": ("Gemma3nForCausalLM", dict(num_hidden_layers=22, num_kv_shared_layers=2, intermediate_size=[1024] * 22, vocab_size_per_layer_input=96, sliding_window=8, tie_word_embeddings=True)),
+    "gemma4": ("Gemma4ForCausalLM", dict(**GEMMA4, num_hidden_layers=6, num_kv_shared_layers=2, hidden_size_per_layer_input=8, use_double_wide_mlp=True, final_logit_softcapping=20.0)),
+    "gemma4-moe": ("Gemma4ForCausalLM", dict(**GEMMA4, num_hidden_layers=6, hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=8, top_k_experts=3, moe_intermediate_size=40, attention_k_eq_v=True,
+                                             num_global_key_value_heads=1)),
     "gemma-embedding": ("Gemma3TextModel", dict(sliding_window=8, use_bidirectional_attention=True, query_pre_attn_scalar=16)),
     "stablelm-norms": ("StableLmForCausalLM", dict(qk_layernorm=True, use_parallel_residual=True)),
     "stablelm": ("StableLmForCausalLM", dict(use_qkv_bias=True)),
@@ -90,15 +101,17 @@ CASES = {
     "hunyuan-dense": ("HunYuanDenseV1ForCausalLM", {}),
     "hunyuan-moe": ("HunYuanMoEV1ForCausalLM", dict(num_experts=8, moe_topk=3)),
     "hy-v3": ("HYV3ForCausalLM", dict(**EXPERTS, first_k_dense_replace=1, num_shared_experts=1)),
-    "hy-v4": ("HYV4ForCausalLM", {}),
+    "hy-v4": ("HYV4ForCausalLM", dict(**DS, **INDEX, num_hidden_layers=6, swiglu_limit=0.5)),
     "laguna": ("LagunaForCausalLM", dict(**EXPERTS, shared_expert_intermediate_size=56, sliding_window=8, num_hidden_layers=5, mlp_layer_types=["dense"] + ["sparse"] * 4, layer_types=["full_attention"] + ["sliding_attention"] * 3 + ["full_attention"], num_attention_heads_per_layer=[4, 2, 4, 4, 2])),
     "mellum": ("MellumForCausalLM", dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=40, sliding_window=8, layer_types=["sliding_attention", "sliding_attention", "full_attention"],
                                            rope_parameters={k: dict(rope_type="default", rope_theta=10000.0) for k in ("full_attention", "sliding_attention")})),
     "mimo-v2": ("MiMoV2FlashForCausalLM", dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=40, v_head_dim=24, sliding_window=8, rope_parameters={k: dict(rope_type="default", rope_theta=t, partial_rotary_factor=0.5) for k, t in (("full_attention", 5e6), ("sliding_attention", 1e4))})),
-    "dots3-note": ("Dots3NoteForCausalLM", {}),
-    "glm5-next": ("Glm5NextForConditionalGeneration", "text", {}),
-    "muse-glimmer": ("MuseGlimmerForConditionalGeneration", "text", dict(sliding_window=8)),
-    "hrm-text": ("HrmTextForCausalLM", {}),
+    "dots3-note": ("Dots3NoteForCausalLM", dict(**DS, **INDEX, num_hidden_layers=6, sliding_window=8, shared_experts_intermediate_size=80, swa_num_attention_heads=2, swa_num_key_value_heads=2,
+                                                            swa_q_lora_rank=24, swa_kv_lora_rank=40, swa_head_dim=20, swa_qk_nope_head_dim=12, swa_v_head_dim=16)),
+    "glm5-next": ("Glm5NextForConditionalGeneration", "text", {**DS, **INDEX, "qk_rope_head_dim": 0, "num_hidden_layers": 5, "index_kpool": 2, "mlp_layer_types": ["dense"] + ["sparse"] * 4, "linear_head_dim": 16,
+                                                                   "linear_num_heads": 4, "hc_sinkhorn_iters": 3, "swiglu_limit": 0.5}),
+    "muse-glimmer": ("MuseGlimmerForConditionalGeneration", "text", dict(sliding_window=8, num_hidden_layers=5)),
+    "hrm-text": ("HrmTextForCausalLM", dict(num_hidden_layers=2, H_cycles=2, L_cycles=2, embedding_scale=5.0)),
     "jais2": ("Jais2ForCausalLM", {}),
     "t5": ("T5ForConditionalGeneration", dict(d_model=64, d_kv=16, d_ff=96, num_layers=2, num_decoder_layers=3, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
     "t5-relu": ("T5ForConditionalGeneration", dict(d_model=64, d_kv=24, d_ff=96, num_layers=3, num_decoder_layers=2, num_heads=4, tie_word_embeddings=False, decoder_start_token_id=0)),
@@ -121,7 +134,7 @@ def settings_of(case):
 
 def build(case):
     cls, text, more = settings_of(case)
-    model_cls = getattr(transformers, cls)
+    model_cls = getattr(transformers, cls, None) or getattr(importlib.import_module("transformers.models.dots3_note.modeling_dots3_note"), cls)
     config_cls = model_cls.config_class
     kw = {**BASE, **more}
     if text:
@@ -132,6 +145,8 @@ def build(case):
                                 ("num_attention_heads", 2), ("num_position_embeddings", 16), ("deepstack_visual_indexes", [0]), ("image_size", 28), ("patch_size", 14), ("fullatt_block_indexes", [0])):
                 if hasattr(v, name):
                     setattr(v, name, value)
+            if getattr(v, "layer_types", None):
+                v.layer_types = v.layer_types[:1]
     else:
         config = config_cls(**kw)
     config._attn_implementation = "eager"
@@ -161,7 +176,7 @@ def make(case, tmp):
             res = again(input_ids=tokens, **({} if hasattr(config, "is_encoder_decoder") and case.endswith(("bert", "roberta", "rank", "encoder", "v3", "embedding")) else {"use_cache": False}))
             out = res.logits if getattr(res, "logits", None) is not None else res.last_hidden_state
     rows = out[0].float().numpy() if out.ndim == 3 else out.float().numpy()
-    keep = list(range(len(rows))) if len(rows) < 6 else ck.AT if len(rows) == len(ck.TOKENS) else list(range(0, len(rows), 3))
+    keep = [0] if case == "gemma3n" else list(range(len(rows))) if len(rows) < 6 else ck.AT if len(rows) == len(ck.TOKENS) else list(range(0, len(rows), 3))
     cfg = json.load(open(os.path.join(folder, "config.json")))
     cfg.pop("vision_config", None)
     case_file = {"config": cfg, "tensors": shapes, "at": keep, "rows": base64.b64encode(np.ascontiguousarray(rows[keep]).tobytes()).decode(), "width": int(rows.shape[-1])}

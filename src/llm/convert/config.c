@@ -7,8 +7,10 @@
 #include "convert/layers.h"
 #include "convert/names.h"
 #include "convert/names_encoders.h"
+#include "convert/names_gemma.h"
 #include "convert/names_hybrid.h"
 #include "convert/names_moe.h"
+#include "convert/names_sparse.h"
 #include "ggml/ext.h"
 
 #include <math.h>
@@ -213,7 +215,8 @@ static void write_scaling(json_t *config, const char *arch, struct gguf_context 
     json_t *r = config_rope(config, &kind);
     write_key(out, arch, "rope.freq_base", REAL, json_object_get(r, "rope_theta"));
     const bool longrope = strcmp(kind, "longrope") == 0 || strcmp(kind, "su") == 0;
-    if (strcmp(kind, "dynamic") == 0)
+    if (strcmp(kind, "dynamic") == 0 && !config_path(config, "rope_scaling.alpha") &&
+        !config_path(config, "rope_parameters.alpha"))
         ggml_log_write(
             GGML_LOG_LEVEL_WARN,
             "config.json asks for angles that change with the text's length; they stay as for the first %lld tokens\n",
@@ -243,17 +246,26 @@ static float llama3_factor(json_t *r, double wave) {
     return (float) (1 / ((1 - smooth) / f + smooth));
 }
 
+bool config_has_factors(json_t *config, const char *name) {
+    const char *kind;
+    (void) config_rope(config, &kind);
+    return strcmp(name, "rope_freqs") == 0 && (strcmp(kind, "llama3") == 0 || strcmp(kind, "proportional") == 0);
+}
+
 float *config_rope_factors(json_t *config, const char *name, int64_t n, float base) {
     const char *kind;
     json_t *r = config_rope(config, &kind), *list = NULL;
-    const bool llama3 = strcmp(name, "rope_freqs") == 0;
-    if (llama3 && strcmp(kind, "llama3") != 0) return NULL;
-    if (!llama3) list = json_object_get(r, strcmp(name, "rope_factors_long") == 0 ? "long_factor" : "short_factor");
-    if (!llama3 && (!json_is_array(list) || (int64_t) json_array_size(list) != n / 2)) return NULL;
+    const bool freqs = strcmp(name, "rope_freqs") == 0, llama3 = freqs && strcmp(kind, "llama3") == 0;
+    if (freqs && !config_has_factors(config, name)) return NULL;
+    // Gemma 4: the first pairs turn as if all did, the others not at all
+    const double turning = real(json_object_get(r, "partial_rotary_factor"), 1) * (double) n / 2;
+    if (!freqs) list = json_object_get(r, strcmp(name, "rope_factors_long") == 0 ? "long_factor" : "short_factor");
+    if (!freqs && (!json_is_array(list) || (int64_t) json_array_size(list) != n / 2)) return NULL;
     float *out = malloc((size_t) (n / 2 + 1) * sizeof(*out));
     for (int64_t i = 0; out && i < n / 2; i++)
-        out[i] = llama3 ? llama3_factor(r, 2 * 3.14159265358979323846 * pow((double) base, 2.0 * (double) i / (double) n))
-                        : (float) real(json_array_get(list, (size_t) i), 1);
+        out[i] = llama3  ? llama3_factor(r, 2 * 3.14159265358979323846 * pow((double) base, 2.0 * (double) i / (double) n))
+                 : freqs ? ((double) i < floor(turning) ? 1.0f : 1e30f)
+                         : (float) real(json_array_get(list, (size_t) i), 1);
     return out;
 }
 
@@ -310,6 +322,7 @@ static void write_widths(json_t *config, const char *arch, struct gguf_context *
     if (base > 0) set_real(out, arch, "logit_scale", (double) width / base);
     write_adjusted_width(config, arch, out);
     json_t *sections = json_object_get(config_rope(config, &kind), "mrope_section");
+    if (!sections) sections = json_object_get(config_rope(config, &kind), "xdrope_section");
     if (json_is_array(sections)) {
         int32_t four[4] = {0};
         for (size_t i = 0; i < 4; i++) four[i] = (int32_t) json_integer_value(json_array_get(sections, i));
@@ -327,6 +340,19 @@ static void write_widths(json_t *config, const char *arch, struct gguf_context *
         snprintf(key, sizeof(key), "%s.ssm.dt_b_c_rms", arch);
         gguf_set_val_bool(out, key, config_get(config, "mixer_rms_eps") != NULL);
     }
+}
+
+// HunYuan's factor of the base, where the architecture has no key for it.
+static void write_alpha(json_t *config, const char *arch, struct gguf_context *out) {
+    const char *kind;
+    json_t *r = config_rope(config, &kind), *alpha = json_object_get(r, "alpha");
+    int64_t dim = count(config, "head_dim");
+    if (!json_is_number(alpha) || strcmp(arch, "hunyuan-moe") != 0) return;
+    if (!dim && count(config, "num_attention_heads") > 0)
+        dim = count(config, "hidden_size") / count(config, "num_attention_heads");
+    const double base = real(json_object_get(r, "rope_theta"), real(config_get(config, "rope_theta"), 10000));
+    if (dim > 2)
+        set_real(out, arch, "rope.freq_base", base * pow(json_number_value(alpha), (double) dim / (double) (dim - 2)));
 }
 
 // ---- what keys.h says ------------------------------------------------------------------------------------------------
@@ -373,6 +399,10 @@ static void write_class_key(json_t *config, const char *arch, const struct class
         double v;
         char path[128];
         snprintf(path, sizeof(path), "%.*s", (int) n, at);
+        if (strncmp(at, "is:", 3) == 0) {
+            if (layers_where(config, path + 3, out, key)) return;
+            continue;
+        }
         json_t *list = strncmp(at, "sparse:", 7) == 0 ? config_path(config, path + 7) : config_path(config, path);
         if (strncmp(at, "sparse:", 7) == 0) {
             if (!list) continue;
@@ -399,11 +429,13 @@ static void write_class_keys(json_t *config, const struct ckpt_class *cls, struc
 
 void config_write(json_t *config, const struct ckpt_class *cls, struct gguf_context *out) {
     const char *arch = cls->arch;
+    layers_prepare(config);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         write_key(out, arch, names[i].key, names[i].kind, config_get(config, names[i].hf));
     write_key_heads(config, arch, out);
     write_widths(config, arch, out);
     write_scaling(config, arch, out);
+    write_alpha(config, arch, out);
     write_class_keys(config, cls, out);
     layers_write(config, cls, out);
     if (strcmp(arch, "t5") == 0) {  // names_encoders.h asks for it

@@ -15,17 +15,20 @@ enum class_flag {
     CLASS_PAIRS = 16,       // in pairs, though ARCH_HF_PERMUTED is set
     CLASS_KV_LAYERS = 32,   // recurrent layers are those without key heads: head_count_kv is an array
     CLASS_REC_LAYERS = 64,  // recurrent layers are listed: attention.recurrent_layers
+    CLASS_STACKS = 128,     // the second half of the file's layers are named by the second prefix, and counted from 0 again
+    CLASS_INDEX_PAIRS = 256,  // the indexer's heads turn in pairs, though the file's turn in halves
 };
 
 // Where a slot's weight is. Several rows may name one slot: the first whose tensors are there is taken.
 struct ckpt_name {
     enum slot slot;
     // "a|b": the first that is there; "a&b": both, one after the other in the file; "{}" counts experts, "{expression}" what it says. "!" at
-    // the end: the name has no ".weight". "bias:a!" is the weight's bias, where its name or its cut differs.
+    // the end: the name has no ".weight". "bias:a!" is the weight's bias, where its name or its cut differs; "scale:a!" its scale. "=path": no tensor,
+    // but that value of config.json (or number) in every place.
     const char *name;
     const char *view;  // a cut through each (view.h), for each one of "a&b" its own; NULL: as they are
     // What happens to the values: "+1", "=" (nothing, where the class or the slot has a rule), "-exp" (x to -exp(x)), "exp", or "*path" (times that
-    // value of config.json; several are multiplied), for each one of "a&b" its own. NULL: the rules.
+    // value of config.json; several are multiplied, "*{expression}" over hparams too), for each one of "a&b" its own. NULL: the rules.
     const char *op;
 };
 
@@ -50,4 +53,6 @@ json_t *config_path(json_t *config, const char *path);
 json_t *config_rope(json_t *config, const char **kind);
 // config.json's frequency factors for n / 2 pairs (Llama 3's rule, or the lists of longrope), malloc'ed; NULL if it has none of that kind.
 // name: rope_freqs, rope_factors_long or rope_factors_short.
+// Whether it has those.
+bool config_has_factors(json_t *config, const char *name);
 float *config_rope_factors(json_t *config, const char *name, int64_t n, float base);

@@ -22,9 +22,10 @@ static bool has_tensor(const struct model_build *b, const char *name) {
     for (const struct arch_tensor *row = k->arch->tensors; row->slot != SLOT_NONE; row++) {
         if (strcmp(row->name ? row->name : slot_info(row->slot)->name, base) != 0) continue;
         struct found f = {0};
-        const bool there = convert_search(k, row, il, strcmp(bias, ".bias") == 0, &f) == ERR_OK && f.n > 0;
+        const enum row_part what = strcmp(bias, ".bias") == 0 ? PART_BIAS : PART_WEIGHT;
+        const bool there = convert_search(k, row, il, what, &f) == ERR_OK && f.n > 0;
         found_free(&f);
-        if (there) return true;
+        if (there || (what == PART_WEIGHT && (convert_constant(k, row) || config_has_factors(k->config, base)))) return true;
     }
     return false;
 }

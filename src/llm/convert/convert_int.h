@@ -16,6 +16,9 @@ struct segment {
     float mul;          // 1: as they are
 };
 
+// What of a row of the architecture's table is wanted.
+enum row_part { PART_WEIGHT, PART_BIAS, PART_SCALE };
+
 // One tensor to write, and where it comes from: segments one after the other, or values.
 struct piece {
     char name[GGML_MAX_NAME];
@@ -25,8 +28,8 @@ struct piece {
     struct ggml_tensor *t;  // header in the file's order
     enum op { OP_NONE, OP_PLUS_1, OP_MINUS_EXP, OP_EXP } op;
     // Rows of projections: heads whose dims go from halves to pairs, fused rows that lie by groups of heads.
-    int n_head, n_head_kv, n_dim, n_rot;
-    bool pairs, groups, fused;
+    int n_head, n_head_kv, n_dim, n_rot, rot_at;
+    bool pairs, groups, fused, halves;  // halves: the other way round, from pairs
 };
 
 struct convert {

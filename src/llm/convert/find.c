@@ -35,13 +35,16 @@ static void full_name(const char *prefix, size_t n_prefix, const char *base, siz
 
 // With the suffix that it should have, or with none, as some checkpoints have it. A name that ends in "!" stands as it is, without a suffix.
 static struct ckpt_tensor *find_one(const struct convert *k, const struct arch_tensor *row, const char *base, size_t n,
-                                    int il, int x, bool bias) {
+                                    int il, int x, enum row_part what) {
+    const bool bias = what == PART_BIAS;
     const char *suffix = bias ? ".bias" : row->flags & T_NO_SUFFIX ? "" : ".weight";
     char name[512];
     const bool as_it_is = n > 0 && base[n - 1] == '!';
     const char *prefix = k->cls->prefix;  // "decoder|encoder"
     const size_t n_first = strcspn(prefix, "|");
-    const bool second = (row->flags & T_ENC) && prefix[n_first];
+    const int n_stack = k->cls->flags & CLASS_STACKS ? k->hp.n_layer_weights / 2 : 0;
+    const bool second = ((row->flags & T_ENC) || (n_stack > 0 && il >= n_stack)) && prefix[n_first];
+    if (second && n_stack > 0) il -= n_stack;
     const char *from = second ? prefix + n_first + 1 : prefix;
     const size_t n_prefix = second ? strlen(from) : n_first;
     full_name(from, n_prefix, base, as_it_is ? n - 1 : n, il, x, as_it_is ? "" : suffix, name);
@@ -81,7 +84,7 @@ static enum err hole_count(const struct convert *k, const char *base, size_t n, 
 
 // One alternative, "a&b" [n]. Nothing is found unless all of it is there; a first expert without the others is an error.
 static enum err find_all(const struct convert *k, const struct arch_tensor *row, const char *names, size_t n, int il,
-                         bool bias, struct found *out) {
+                         enum row_part what, struct found *out) {
     int part = 0;
     out->n = 0;
     for (size_t at = 0; at <= n; part++) {
@@ -90,7 +93,7 @@ static enum err find_all(const struct convert *k, const struct arch_tensor *row,
         int count;
         TRY(hole_count(k, names + at, n_one, il, &count));
         for (int x = 0; x < count; x++) {
-            struct ckpt_tensor *t = find_one(k, row, names + at, n_one, il, x, bias);
+            struct ckpt_tensor *t = find_one(k, row, names + at, n_one, il, x, what);
             if (!t && x > 0)
                 return err_set(ERR_FORMAT, "the checkpoint has '%s', but none for number %d", out->one[out->n - 1].t->name,
                                x);
@@ -110,10 +113,10 @@ static enum err find_all(const struct convert *k, const struct arch_tensor *row,
 }
 
 static enum err find_alternatives(const struct convert *k, const struct arch_tensor *row, const char *names, int il,
-                                  bool bias, struct found *out) {
+                                  enum row_part what, struct found *out) {
     for (const char *base = names; base && out->n == 0;) {
         const size_t n = strcspn(base, "|");
-        TRY(find_all(k, row, base, n, il, bias, out));
+        TRY(find_all(k, row, base, n, il, what, out));
         base = base[n] ? base + n + 1 : NULL;
     }
     return ERR_OK;
@@ -121,20 +124,36 @@ static enum err find_alternatives(const struct convert *k, const struct arch_ten
 
 const char *convert_usual_names(const struct arch_tensor *row) { return row->hf ? row->hf : slot_info(row->slot)->hf; }
 
-enum err convert_search(const struct convert *k, const struct arch_tensor *row, int il, bool bias, struct found *out) {
+const char *convert_constant(const struct convert *k, const struct arch_tensor *row) {
+    for (const struct ckpt_name *n = k->cls->names; n->slot != SLOT_NONE; n++)
+        if (n->slot == row->slot && n->name[0] == '=') return n->name + 1;
+    return NULL;
+}
+
+// The name of a class's row without the part it is for; NULL: it is for another one.
+static const char *name_for(const struct ckpt_name *n, enum row_part what, const struct arch_tensor *row) {
+    const bool bias = strncmp(n->name, "bias:", 5) == 0, scale = strncmp(n->name, "scale:", 6) == 0;
+    if (n->name[0] == '=') return NULL;
+    if (scale || what == PART_SCALE) return scale && what == PART_SCALE ? n->name + 6 : NULL;
+    if (bias) return what == PART_BIAS ? n->name + 5 : NULL;
+    if (what == PART_BIAS && strchr(n->name, '!') && !(row->flags & T_BIAS_ONLY)) return NULL;  // the weight's own name
+    return n->name;
+}
+
+enum err convert_search(const struct convert *k, const struct arch_tensor *row, int il, enum row_part what,
+                        struct found *out) {
     bool named = false;
     out->n = 0;
     for (const struct ckpt_name *n = k->cls->names; n->slot != SLOT_NONE && out->n == 0; n++) {
         if (n->slot != row->slot) continue;
-        named = true;
+        named |= strncmp(n->name, "scale:", 6) != 0;
+        const char *name = name_for(n, what, row);
+        if (!name) continue;
         out->how = n;
-        const bool for_bias = strncmp(n->name, "bias:", 5) == 0;
-        if (for_bias && !bias) continue;
-        if (bias && !for_bias && strchr(n->name, '!') && !(row->flags & T_BIAS_ONLY)) continue;  // the weight's own name
-        TRY(find_alternatives(k, row, for_bias ? n->name + 5 : n->name, il, bias, out));
+        TRY(find_alternatives(k, row, name, il, what, out));
     }
     if (out->n == 0) out->how = NULL;
-    if (out->n == 0 && !named) TRY(find_alternatives(k, row, convert_usual_names(row), il, bias, out));
+    if (out->n == 0 && !named && what != PART_SCALE) TRY(find_alternatives(k, row, convert_usual_names(row), il, what, out));
     return ERR_OK;
 }
 
@@ -145,7 +164,7 @@ void found_free(struct found *f) {
 
 struct ckpt_tensor *convert_find(const struct convert *k, const struct arch_tensor *row) {
     struct found f = {0};
-    const bool ok = convert_search(k, row, -1, false, &f) == ERR_OK && f.n == 1;
+    const bool ok = convert_search(k, row, -1, PART_WEIGHT, &f) == ERR_OK && f.n == 1;
     struct ckpt_tensor *t = ok ? f.one[0].t : NULL;
     found_free(&f);
     return t;

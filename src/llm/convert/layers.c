@@ -61,6 +61,20 @@ size_t layers_leading(json_t *list, const char *word) {
     return n;
 }
 
+bool layers_where(json_t *config, const char *what, struct gguf_context *out, const char *key) {
+    const size_t n_word = strcspn(what, ":");
+    json_t *list = what[n_word] ? config_path(config, what + n_word + 1) : NULL;
+    const size_t n = json_array_size(list);
+    int32_t v[MAX_LAYERS];
+    if (n == 0 || n > MAX_LAYERS) return false;
+    for (size_t i = 0; i < n; i++) {
+        const char *word = json_string_value(json_array_get(list, i));
+        v[i] = word && strlen(word) == n_word && strncmp(word, what, n_word) == 0;
+    }
+    gguf_set_arr_data(out, key, GGUF_TYPE_INT32, v, n);
+    return true;
+}
+
 static void set_ints(struct gguf_context *out, const char *arch, const char *suffix, const int32_t *values, int n) {
     char key[160];
     snprintf(key, sizeof(key), "%s.%s", arch, suffix);
@@ -78,7 +92,8 @@ static void write_windows(json_t *config, const char *arch, struct gguf_context 
     snprintf(key, sizeof(key), "%s.rope.freq_base_swa", arch);
     if (json_is_number(base)) gguf_set_val_f32(out, key, (float) json_number_value(base));
     const double part = json_number_value(json_object_get(swa, "partial_rotary_factor"));
-    int64_t dim = count(config, "head_dim");
+    int64_t dim = count(config, "swa_head_dim");
+    if (!dim) dim = count(config, "head_dim");
     if (!dim && count(config, "num_attention_heads") > 0)
         dim = count(config, "hidden_size") / count(config, "num_attention_heads");
     snprintf(key, sizeof(key), "%s.rope.dimension_count_swa", arch);
@@ -103,6 +118,73 @@ static void write_window_heads(json_t *config, const char *arch, struct gguf_con
         kv[i] = (int32_t) (!windowed ? full : own ? own : 2 * full);
     }
     set_ints(out, arch, "attention.head_count_kv", kv, n);
+}
+
+// DeepSeek-V4: how many positions each layer's compressed keys stand for, and how many layers choose experts by the token.
+static void write_compression(json_t *config, const char *arch, struct gguf_context *out) {
+    static const char *const kinds[] = {"compressed_sparse_attention", "heavily_compressed_attention"};
+    json_t *given = config_get(config, "compress_ratios"), *rates = config_get(config, "compress_rates");
+    const int n = n_layers(config);
+    int32_t ratio[MAX_LAYERS] = {0};
+    for (int i = 0; i < n; i++) {
+        ratio[i] = (int32_t) json_integer_value(json_array_get(given, (size_t) i));
+        for (int j = 0; j < 2 && !given; j++)
+            if (is(kind_of(config, i), kinds[j])) {
+                json_t *rate = json_object_get(rates, kinds[j]);
+                ratio[i] = rate ? (int32_t) json_integer_value(rate) : j ? 128 : 4;
+            }
+    }
+    set_ints(out, arch, "attention.compress_ratios", ratio, n);
+    json_t *hashed = config_get(config, "num_hash_layers");
+    char key[160];
+    snprintf(key, sizeof(key), "%s.hash_layer_count", arch);
+    gguf_set_val_u32(out, key,
+                     (uint32_t) (json_is_integer(hashed)
+                                     ? json_integer_value(hashed)
+                                     : (json_int_t) layers_leading(config_get(config, "mlp_layer_types"), "hash_moe")));
+}
+
+// Gemma 4: full layers may have key heads of their own number, layers without keys a network twice as wide.
+static void write_gemma4(json_t *config, const char *arch, struct gguf_context *out) {
+    const int n = n_layers(config);
+    const int64_t heads = count(config, "num_key_value_heads"), full = count(config, "num_global_key_value_heads"),
+                  width = count(config, "intermediate_size"), shared = count(config, "num_kv_shared_layers");
+    const int64_t listed = count(config, "global_num_key_value_heads");
+    const bool own = listed > 0 || (full > 0 && json_is_true(config_get(config, "attention_k_eq_v"))),
+               wide = json_is_true(config_get(config, "use_double_wide_mlp"));
+    int32_t kv[MAX_LAYERS], ff[MAX_LAYERS];
+    for (int i = 0; i < n; i++) {
+        kv[i] = (int32_t) (own && is(kind_of(config, i), "full_attention") ? (listed > 0 ? listed : full) : heads);
+        ff[i] = (int32_t) (wide && i >= n - shared ? 2 * width : width);
+    }
+    if (own) set_ints(out, arch, "attention.head_count_kv", kv, n);
+    if (wide) set_ints(out, arch, "feed_forward_length", ff, n);
+}
+
+// dots3note: windowed layers have heads of another number. Newer files keep what differs by layer.
+static void write_window_geometry(json_t *config, const char *arch, struct gguf_context *out) {
+    const int n = n_layers(config);
+    int32_t heads[MAX_LAYERS];
+    for (int i = 0; i < n; i++)
+        heads[i] = (int32_t) count(config, is(kind_of(config, i), "sliding_attention") ? "swa_num_attention_heads"
+                                                                                       : "num_attention_heads");
+    set_ints(out, arch, "attention.head_count", heads, n);
+}
+
+void layers_prepare(json_t *config) {
+    json_t *text = json_object_get(config, "text_config"), *layer_configs = config_get(config, "per_layer_config");
+    const int n = n_layers(config);
+    for (int i = 0; i < n && layer_configs; i++) {
+        const char *prefix = is(kind_of(config, i), "sliding_attention") ? "swa" : "global", *name;
+        char at[16];
+        snprintf(at, sizeof(at), "%d", i);
+        json_t *v;
+        json_object_foreach(json_object_get(layer_configs, at), name, v) {
+            char full[128];
+            snprintf(full, sizeof(full), "%s_%s", prefix, name);
+            if (!config_get(config, full)) json_object_set(json_is_object(text) ? text : config, full, v);
+        }
+    }
 }
 
 static void write_recurrent(json_t *config, const struct ckpt_class *cls, struct gguf_context *out) {
@@ -132,5 +214,8 @@ void layers_write(json_t *config, const struct ckpt_class *cls, struct gguf_cont
     if (gguf_find_key(out, key) < 0 && n_layers(config) > 0) gguf_set_val_u32(out, key, (uint32_t) n_layers(config));
     write_windows(config, cls->arch, out);
     if (strcmp(cls->arch, "mimo2") == 0) write_window_heads(config, cls->arch, out);
+    if (strcmp(cls->arch, "deepseek4") == 0) write_compression(config, cls->arch, out);
+    if (strcmp(cls->arch, "gemma4") == 0) write_gemma4(config, cls->arch, out);
+    if (strcmp(cls->arch, "dots3note") == 0) write_window_geometry(config, cls->arch, out);
     if (cls->flags & (CLASS_KV_LAYERS | CLASS_REC_LAYERS)) write_recurrent(config, cls, out);
 }

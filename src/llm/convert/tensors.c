@@ -7,10 +7,12 @@
 #include <string.h>
 
 // Its name in the GGUF file.
-static enum err gguf_name(const struct arch_tensor *row, int il, bool bias, char out[GGML_MAX_NAME]) {
-    const char *base = row->name ? row->name : slot_info(row->slot)->name, *suffix = bias                       ? ".bias"
-                                                                                     : row->flags & T_NO_SUFFIX ? ""
-                                                                                                                : ".weight";
+static enum err gguf_name(const struct arch_tensor *row, int il, enum row_part what, char out[GGML_MAX_NAME]) {
+    const char *base = row->name ? row->name : slot_info(row->slot)->name;
+    const char *suffix = what == PART_BIAS          ? ".bias"
+                         : what == PART_SCALE       ? ".scale"
+                         : row->flags & T_NO_SUFFIX ? ""
+                                                    : ".weight";
     const int n = il >= 0 ? snprintf(out, GGML_MAX_NAME, "%s.%d.%s%s",
                                      row->flags & T_DEC   ? "dec.blk"
                                      : row->flags & T_ENC ? "enc.blk"
@@ -36,9 +38,11 @@ static bool is_matrix(enum role role) {
     return role != ROLE_NORM && role != ROLE_SMALL && role != ROLE_ROUTER && role != ROLE_SMALL_MATRIX;
 }
 
-static enum ggml_type out_type(const struct convert *k, const struct piece *p, enum role role, bool bias, int n_dims,
-                               int64_t ne0) {
-    if (bias || n_dims < 2 || !is_matrix(role) || role == ROLE_EMBD_OTHER) return GGML_TYPE_F32;
+static enum ggml_type out_type(const struct convert *k, const struct piece *p, const struct arch_tensor *row, bool matrix,
+                               int n_dims, int64_t ne0) {
+    const enum role role = slot_info(row->slot)->role;
+    if (row->slot == SLOT_ffn_tid2eid) return GGML_TYPE_I32;
+    if (!matrix || n_dims < 2 || !is_matrix(role) || role == ROLE_EMBD_OTHER) return GGML_TYPE_F32;
     bool mxfp4 = k->params->type != GGML_TYPE_F32;  // stays what it is: nothing is gained by writing it larger
     for (int i = 0; i < p->n_segments; i++) mxfp4 &= p->segments[i].t->kind == CKPT_MXFP4;
     if (mxfp4 && ne0 % 32 == 0) return GGML_TYPE_MXFP4;
@@ -63,18 +67,39 @@ static int count_parts(const char *text) {
     return n;
 }
 
-// The product of the values of config.json that "*a*b" names; 1 for those that are not there.
-static float factor(const struct convert *k, const char *op) {
-    double v = 1;
+// The product of the values of config.json, and of the expressions, that "*a*{expression}" names; 1 for those that are not there.
+static enum err factor(const struct convert *k, const char *op, int il, float *out) {
+    double product = 1, v;
     for (const char *at = op; at && *at == '*';) {
         char path[128];
-        const size_t n = strcspn(at + 1, "*");
-        snprintf(path, sizeof(path), "%.*s", (int) n, at + 1);
-        json_t *j = config_path(k->config, path);
-        if (json_is_number(j)) v *= json_number_value(j);
-        at += n + 1;
+        const bool expression = at[1] == '{';
+        const size_t n = expression ? strcspn(at + 2, "}") : strcspn(at + 1, "*");
+        snprintf(path, sizeof(path), "%.*s", (int) n, at + (expression ? 2 : 1));
+        if (expression) TRY(expr_eval(path, &k->hp, il < 0 ? 0 : il, &v));
+        json_t *j = expression ? NULL : config_path(k->config, path);
+        if (json_is_number(j)) v = json_number_value(j);
+        if (expression || json_is_number(j)) product *= v;
+        at += n + (expression ? 3 : 1);
     }
-    return (float) v;
+    *out = (float) product;
+    return ERR_OK;
+}
+
+// Latent attention turns the last dims of queries, of what all keys share, and of the indexer's heads.
+static void turn_latent(const struct convert *k, struct piece *p, enum slot slot) {
+    const struct hparams *hp = &k->hp;
+    const bool query = slot == SLOT_attn_q_b || slot == SLOT_attn_q, shared = slot == SLOT_attn_kv_a_mqa,
+               indexer = slot == SLOT_idx_q_b || slot == SLOT_idx_k || slot == SLOT_idx_k_norm;
+    p->pairs = query || shared || (indexer && hp->idx_rope == IDX_ROPE_NORMAL_LAST);
+    p->n_dim = query ? hp->n_head_k_mla : shared ? hp->n_lora_kv + p->n_rot : hp->idx_dim;
+    p->rot_at = p->n_dim - p->n_rot;
+}
+
+// The first dims of the indexer's heads.
+static void turn_indexer(const struct convert *k, struct piece *p, enum slot slot) {
+    if (slot != SLOT_idx_q_b && slot != SLOT_idx_k && slot != SLOT_idx_k_norm) return;
+    p->pairs = p->halves = true;
+    p->n_dim = k->hp.idx_dim;
 }
 
 // What happens to the tensor's values and rows on the way.
@@ -100,13 +125,16 @@ static void set_changes(const struct convert *k, struct piece *p, const struct a
     const bool halves =
         (k->cls->flags & CLASS_HALVES) || ((k->arch->flags & ARCH_HF_PERMUTED) && !(k->cls->flags & CLASS_PAIRS));
     p->pairs = halves && (p->fused || row->slot == SLOT_attn_q || row->slot == SLOT_attn_k);
+    if ((k->cls->flags & CLASS_HALVES) && hp->n_lora_kv > 0) turn_latent(k, p, row->slot);
+    if (k->cls->flags & CLASS_INDEX_PAIRS) turn_indexer(k, p, row->slot);
     p->groups = p->fused && (k->cls->flags & CLASS_QKV_GROUPS);
 }
 
 static enum err add_segment(const struct convert *k, struct piece *p, struct ckpt_tensor *t, const char *view,
                             const char *op, int il) {
     struct segment *s = &p->segments[p->n_segments++];
-    *s = (struct segment){.t = t, .mul = op && op[0] == '*' ? factor(k, op) : 1.0f};
+    *s = (struct segment){.t = t, .mul = 1.0f};
+    if (op && op[0] == '*') TRY(factor(k, op, il, &s->mul));
     t->used = true;
     const bool transpose = (k->cls->flags & CLASS_CONV1D) && il >= 0 && t->n_dims == 2 && !view;
     if (!view && !transpose) return ERR_OK;
@@ -120,7 +148,7 @@ static enum err add_segment(const struct convert *k, struct piece *p, struct ckp
 }
 
 // The segments of a piece: one for each tensor found, or several cuts through the only one.
-static enum err add_segments(const struct convert *k, struct piece *p, const struct found *f, bool bias, int il) {
+static enum err add_segments(const struct convert *k, struct piece *p, const struct found *f, int il) {
     char view[256], op[128];
     const char *views = f->how ? f->how->view : NULL, *ops = f->how ? f->how->op : NULL;
     const int cuts = f->n == 1 ? count_parts(views) : 0, n = cuts > 1 ? cuts : f->n;
@@ -132,7 +160,6 @@ static enum err add_segments(const struct convert *k, struct piece *p, const str
         const bool cut = part_of(views, part, view, sizeof(view)) && view[0] && view[0] != '-';
         TRY(add_segment(k, p, t, cut ? view : NULL, part_of(ops, part, op, sizeof(op)) ? op : NULL, il));
     }
-    (void) bias;
     return ERR_OK;
 }
 
@@ -144,8 +171,8 @@ static int64_t piece_count(const struct piece *p) {
 }
 
 // The table's shape, or with "?" in it the checkpoint's; a bias has the weight's without its first side.
-static enum err piece_shape(const struct convert *k, const struct piece *p, const struct arch_tensor *row, int il, bool bias,
-                            int64_t ne[4], int *n_dims) {
+static enum err piece_shape(const struct convert *k, const struct piece *p, const struct arch_tensor *row, int il,
+                            enum row_part what, int64_t ne[4], int *n_dims) {
     const int64_t count = piece_count(p);
     char part[96];
     int64_t all = 1;
@@ -157,7 +184,8 @@ static enum err piece_shape(const struct convert *k, const struct piece *p, cons
         ne[n] = (int64_t) v;
         known &= v >= 0;
     }
-    if (bias && n > 1 && !(row->flags & T_BIAS_ONLY)) memmove(ne, ne + 1, (size_t) --n * sizeof(*ne));
+    if (what == PART_SCALE) ne[0] = n > 2 ? ne[2] : 1, n = 1;
+    if (what == PART_BIAS && n > 1 && !(row->flags & T_BIAS_ONLY)) memmove(ne, ne + 1, (size_t) --n * sizeof(*ne));
     for (int i = 0; i < n; i++) all *= ne[i];
     if (known && all == count) {
         *n_dims = n;
@@ -177,42 +205,68 @@ static enum err piece_shape(const struct convert *k, const struct piece *p, cons
     return ERR_OK;
 }
 
-static enum err make_piece(struct convert *k, const struct arch_tensor *row, int il, bool bias, const struct found *f) {
+static enum err make_piece(struct convert *k, const struct arch_tensor *row, int il, enum row_part what,
+                           const struct found *f) {
+    const bool bias = what == PART_BIAS;
     struct piece *p = new_piece(k);
     if (!p) return err_set(ERR_NOMEM, "no memory for the tensors of the checkpoint");
-    TRY(gguf_name(row, il, bias, p->name));
-    TRY(add_segments(k, p, f, bias, il));
-    set_changes(k, p, row, il, bias, f->how ? f->how->op : NULL);
+    TRY(gguf_name(row, il, what, p->name));
+    TRY(add_segments(k, p, f, il));
+    if (what != PART_SCALE) set_changes(k, p, row, il, bias, f->how ? f->how->op : NULL);
     int64_t ne[4] = {1, 1, 1, 1};
     int n_dims = 0;
-    TRY(piece_shape(k, p, row, il, bias, ne, &n_dims));
-    const enum ggml_type type = out_type(k, p, slot_info(row->slot)->role, bias, n_dims, ne[0]);
+    TRY(piece_shape(k, p, row, il, what, ne, &n_dims));
+    const enum ggml_type type = out_type(k, p, row, what == PART_WEIGHT, n_dims, ne[0]);
     p->t = ggml_new_tensor(k->ctx, type, n_dims, ne);
     if (ggml_is_error(p->t)) return ERR_NOMEM;
     ggml_set_name(p->t, p->name);
     return ERR_OK;
 }
 
+// A vector of one value, which config.json has.
+static enum err make_constant(struct convert *k, const struct arch_tensor *row, int il, const char *path) {
+    char *end;
+    double v = strtod(path, &end), n;
+    json_t *j = end == path ? config_path(k->config, path) : NULL;
+    if (end == path && !json_is_number(j)) return err_set(ERR_FORMAT, "config.json does not say %s", path);
+    if (j) v = json_number_value(j);
+    TRY(expr_eval(row->shape, &k->hp, il < 0 ? 0 : il, &n));
+    struct piece *p = new_piece(k);
+    if (p) p->values = malloc((size_t) n * sizeof(*p->values));
+    if (!p || !p->values) return err_set(ERR_NOMEM, "no memory for the tensors of the checkpoint");
+    for (int64_t i = 0; i < (int64_t) n; i++) p->values[i] = (float) v;
+    TRY(gguf_name(row, il, PART_WEIGHT, p->name));
+    p->t = ggml_new_tensor_1d(k->ctx, GGML_TYPE_F32, (int64_t) n);
+    if (ggml_is_error(p->t)) return ERR_NOMEM;
+    ggml_set_name(p->t, p->name);
+    return ERR_OK;
+}
+
 // Row of the table in layer il (-1: global). *found tells whether it is in the checkpoint.
-static enum err take_row(struct convert *k, const struct arch_tensor *row, int il, bool bias, bool *found) {
+static enum err take_row(struct convert *k, const struct arch_tensor *row, int il, enum row_part what, bool *found) {
     struct found f = {0};
-    enum err e = convert_search(k, row, il, bias, &f);
-    *found = f.n > 0;
-    if (e == ERR_OK && f.n > 0) e = make_piece(k, row, il, bias, &f);
+    const char *constant = what == PART_WEIGHT ? convert_constant(k, row) : NULL;
+    enum err e = convert_search(k, row, il, what, &f);
+    *found = f.n > 0 || constant;
+    if (e == ERR_OK && f.n > 0)
+        e = make_piece(k, row, il, what, &f);
+    else if (e == ERR_OK && constant)
+        e = make_constant(k, row, il, constant);
     found_free(&f);
     return e;
 }
 
 // Frequency factors, which checkpoints keep in config.json.
 static enum err take_factors(struct convert *k, const struct arch_tensor *row) {
-    const int64_t n = k->hp.n_rot[0];
+    int64_t n = 0;
+    for (int i = 0; i < k->hp.n_block; i++) n = k->hp.n_rot[i] > n ? k->hp.n_rot[i] : n;
     float *values = config_rope_factors(k->config, slot_info(row->slot)->name, n, k->hp.rope_base);
     if (!values) return ERR_OK;
     struct piece *p = new_piece(k);
     if (p) p->values = values;
     if (!p) free(values);
     if (!p) return err_set(ERR_NOMEM, "no memory for the tensors of the checkpoint");
-    TRY(gguf_name(row, -1, false, p->name));
+    TRY(gguf_name(row, -1, PART_WEIGHT, p->name));
     p->t = ggml_new_tensor_1d(k->ctx, GGML_TYPE_F32, n / 2);
     if (ggml_is_error(p->t)) return ERR_NOMEM;
     ggml_set_name(p->t, p->name);
@@ -243,15 +297,16 @@ enum err convert_take_layer(struct convert *k, int il) {
         if (il >= 0 && !(k->arch->flags & ARCH_ENCODER_DECODER && row->flags & T_DEC) && il >= layers_of(k)) continue;
         if (il >= 0 && (row->flags & T_DEC) && il >= k->hp.n_dec_layer) continue;
         double applies = 1;
-        bool found = false, bias = false;
+        bool found = false, bias = false, scale = false;
         if (row->when) TRY(expr_eval(row->when, &k->hp, il < 0 ? 0 : il, &applies));
         if (applies == 0 || (row->unless != SLOT_NONE && have[row->unless])) continue;
         if (row->slot == SLOT_rope_freqs || row->slot == SLOT_rope_factors_long || row->slot == SLOT_rope_factors_short) {
             TRY(take_factors(k, row));
             continue;
         }
-        if (!(row->flags & T_BIAS_ONLY)) TRY(take_row(k, row, il, false, &found));
-        if (row->flags & (T_BIAS | T_BIAS_OPT | T_BIAS_ONLY)) TRY(take_row(k, row, il, true, &bias));
+        if (!(row->flags & T_BIAS_ONLY)) TRY(take_row(k, row, il, PART_WEIGHT, &found));
+        if (row->flags & (T_BIAS | T_BIAS_OPT | T_BIAS_ONLY)) TRY(take_row(k, row, il, PART_BIAS, &bias));
+        if (row->flags & T_SCALE) TRY(take_row(k, row, il, PART_SCALE, &scale));
         have[row->slot] |= found;
         const bool needed = !(row->flags & (T_OPT | T_BIAS_ONLY)),
                    missing = (needed && !found) || ((row->flags & T_BIAS) && found && !bias);
@@ -265,14 +320,23 @@ enum err convert_take_layer(struct convert *k, int il) {
 
 void convert_name_the_rest(const struct convert *k) {
     // positions and masks that are computed anyway; encoders of images and sounds, which are files of their own
-    static const char *const kept_out[] = {"position_ids",   "rotary_emb.inv_freq",
-                                           "attn.bias",      "attn.masked_bias",
-                                           "pooler.",        "cls.predictions",
-                                           "diagonal_decay", "key_decay",
-                                           "query_decay",    "slope_rate",
-                                           "visual.",        "vision_",
-                                           "mlp_AR.",        "multi_modal_projector",
-                                           "audio_tower",    "embed_audio",
+    static const char *const kept_out[] = {"position_ids",
+                                           "rotary_emb.inv_freq",
+                                           "attn.bias",
+                                           "attn.masked_bias",
+                                           "pooler.",
+                                           "cls.predictions",
+                                           "diagonal_decay",
+                                           "key_decay",
+                                           "query_decay",
+                                           "slope_rate",
+                                           "visual.",
+                                           "vision_",
+                                           "mlp_AR.",
+                                           "patch_merge_mlp.",
+                                           "multi_modal_projector",
+                                           "audio_tower",
+                                           "embed_audio",
                                            "embed_vision"};
     const bool tied = json_is_true(config_get(k->config, "tie_word_embeddings"));
     for (size_t i = 0; i < k->c.n_tensors; i++) {

@@ -11,10 +11,12 @@
 
 #define PIECE_VALUES ((int64_t) 1 << 20)  // at most, unless one row is longer
 
-// Within a head whose first n_rot dims turn: where the pair's member that goes to place i stands among the halves.
+// Within a head of which n_rot dims from rot_at on turn: where the pair's member that goes to place i stands among the halves.
 static int64_t half_place(const struct piece *p, int64_t i) {
-    if (!p->pairs || i >= p->n_rot) return i;
-    return i % 2 ? p->n_rot / 2 + i / 2 : i / 2;
+    const int64_t j = i - p->rot_at;
+    if (!p->pairs || j < 0 || j >= p->n_rot) return i;
+    if (p->halves) return p->rot_at + (j < p->n_rot / 2 ? 2 * j : 2 * (j - p->n_rot / 2) + 1);
+    return p->rot_at + (j % 2 ? p->n_rot / 2 + j / 2 : j / 2);
 }
 
 // The checkpoint's row that becomes row r of n.
@@ -84,6 +86,11 @@ static enum err write_rows(const struct piece *p, float *x, int64_t n, char *raw
     const int64_t ne0 = p->t->ne[0];
     for (int64_t i = 0; i < n * ne0 && p->op != OP_NONE; i++)
         x[i] = p->op == OP_PLUS_1 ? x[i] + 1.0f : p->op == OP_EXP ? expf(x[i]) : -expf(x[i]);
+    if (p->t->type == GGML_TYPE_I32) {  // numbers of experts
+        for (int64_t i = 0; i < n * ne0; i++) ((int32_t *) (void *) raw)[i] = (int32_t) x[i];
+        const size_t n_raw = (size_t) (n * ne0) * sizeof(int32_t);
+        return fwrite(raw, 1, n_raw, f) == n_raw ? ERR_OK : err_set(ERR_IO, "writing %s failed: %s", tmp, strerror(errno));
+    }
     const size_t bytes = ggml_quantize_chunk(p->t->type, x, raw, 0, n, ne0, NULL);
     if (bytes != ggml_row_size(p->t->type, ne0) * (size_t) n)
         return err_set(ERR_FAILED, "'%s' cannot be written as %s: %s", p->name, ggml_type_name(p->t->type),
