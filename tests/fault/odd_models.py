@@ -288,6 +288,29 @@ def files():
     check("importance there", ["quantize", "--imatrix", "im.gguf", "q.gguf", "o.gguf", "iq1_s"])
 
 
+def prompt_caches():
+    with open("m.gguf", "wb") as f:
+        f.write(tiny(spm).bytes())
+    r = ["run", "-m", "m.gguf", "-n", 8, "--temp", 0, "-q"]
+    hello, longer, other = (check("without a cache", r + ["-p", t]) for t in ("hello world", "hello world the hello", "the world"))
+    for i in range(3):  # made, found whole, found whole
+        assert check("the same prompt", r + ["-p", "hello world", "--prompt-cache", "pc"]) == hello
+    assert check("a longer prompt", r + ["-p", "hello world the hello", "--prompt-cache", "pc", "--prompt-cache-ro"]) == longer
+    assert check("another prompt", r + ["-p", "the world", "--prompt-cache", "pc"]) == other
+    assert check("a shorter prompt", r + ["-p", "hello world", "--prompt-cache", "pc", "--prompt-cache-all"]) == hello
+    before = open("pc", "rb").read()
+    assert check("what was generated", r + ["-p", "hello world the hello", "--prompt-cache", "pc", "--prompt-cache-ro"]) == longer
+    assert open("pc", "rb").read() == before
+    check("a larger context", r + ["-p", "hello world", "--prompt-cache", "pc", "-c", 512])
+    with open("n.gguf", "wb") as f:
+        f.write(tiny(bpe).bytes())
+    check("of another model", ["run", "-m", "n.gguf", "-p", "hello", "-n", 1, "--prompt-cache", "pc"], "of another model")
+    open("pc", "wb").write(before[:-3])
+    check("cut off", r + ["-p", "hello world", "--prompt-cache", "pc"], "pc|state")
+    check("no such folder", r + ["-p", "hello world", "--prompt-cache", "none/pc"], "none/pc")
+    check("not for a conversation", ["chat", "-m", "m.gguf", "--prompt-cache", "pc"], "no option --prompt-cache")
+
+
 def options():
     with open("m.gguf", "wb") as f:
         f.write(tiny(spm).bytes())
@@ -311,7 +334,7 @@ def options():
 
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
-    for part in (keys, tensors, vocabularies, files, options):
+    for part in (keys, tensors, vocabularies, files, prompt_caches, options):
         part()
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)

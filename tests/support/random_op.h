@@ -38,7 +38,7 @@ static int64_t side(void) {
     static const int64_t sides[] = {1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64, 65, 100};
     return rnd(24) == 0 ? 0 : sides[rnd(16)];
 }
-static void shape(int64_t *ne, int64_t most) {
+static inline void shape(int64_t *ne, int64_t most) {
     do
         for (int i = 0; i < 4; i++) ne[i] = i < 2 ? side() : 1 + rnd(3);
     while (ne[0] * ne[1] * ne[2] * ne[3] > most);

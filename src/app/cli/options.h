@@ -25,6 +25,7 @@ enum opt_group {
     G_BENCH = 1 << 17,
     G_CONVERT = 1 << 18,
     G_PLAN = 1 << 19,
+    G_COMPLETE = 1 << 20,
     G_ALL = 1 << 30,
 };
 

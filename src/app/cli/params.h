@@ -49,6 +49,8 @@ struct params {
     const char *chat_template;
     const char *in_prefix, *in_suffix;
     struct str_list reverse_prompt;
+    const char *prompt_cache;
+    bool prompt_cache_all, prompt_cache_ro;
     bool conversation, no_conversation, single_turn;
     int32_t n_predict, n_keep;
     bool context_shift;

@@ -4,6 +4,7 @@
 #include "tools/tool.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 struct timing {
     int64_t load_us, prompt_us, gen_us;
@@ -31,8 +32,50 @@ static int forget(struct session *s, int n_keep, int *n_used) {
     return 0;
 }
 
+// ---- --prompt-cache: what an earlier run read, in a file that lamina state writes and reads too ---------------------------------
+
+// Takes over as much of the saved state as the prompt begins with. *n_have: tokens that need not be read; all of them only if the state
+// brings its logits. 0, or 1 after a sentence.
+static int cache_read(struct session *s, const struct params *p, const struct tokens *prompt, int *n_have) {
+    *n_have = 0;
+    if (!p->prompt_cache || access(p->prompt_cache, F_OK) != 0) return 0;  // the first time
+    llama_memory_t mem = llama_get_memory(s->ctx);
+    const size_t room = llama_n_ctx(s->ctx);
+    struct tokens saved = {.data = malloc(sizeof(llama_token) * room)};
+    size_t n = 0;
+    if (!saved.data) return console_error("no memory for %zu tokens", room);
+    if (!llama_state_load_file(s->ctx, p->prompt_cache, saved.data, room, &n)) {
+        free(saved.data);
+        return console_library_error();
+    }
+    saved.n = (int32_t) n;
+    int same = 0;
+    while (same < saved.n && same < prompt->n && saved.data[same] == prompt->data[same]) same++;
+    free(saved.data);
+    const bool whole = same == saved.n && same == prompt->n;
+    if (same == prompt->n && same > 0) same--;  // the last one is read again, for its logits
+    if (llama_memory_seq_rm(mem, 0, same, -1)) {
+        *n_have = same;
+    } else if (whole && llama_get_logits(s->ctx)) {  // a recurrent state can't be taken back, but is right as it is
+        *n_have = prompt->n;
+    } else if (saved.n <= same) {
+        *n_have = saved.n;
+    } else {
+        llama_memory_clear(mem, true);
+    }
+    return 0;
+}
+
+static int cache_write(struct session *s, const struct params *p, const struct tokens *t) {
+    if (!p->prompt_cache || p->prompt_cache_ro) return 0;
+    return llama_state_save_file(s->ctx, p->prompt_cache, t->data, (size_t) t->n) ? 0 : console_library_error();
+}
+
 // Generates until the model ends, writes a reverse prompt, n_predict tokens are there or the context is full. Exit status.
-static int generate(struct session *s, struct llama_sampler *chain, const struct params *p, int n_used, struct timing *t) {
+// What was read is in *tokens afterwards, or nothing if some of it was forgotten.
+static int generate(struct session *s, struct llama_sampler *chain, const struct params *p, struct tokens *tokens,
+                    struct timing *t) {
+    int n_used = tokens->n;
     struct piece_writer out = {0};
     struct stop_text stop = {.texts = &p->reverse_prompt};
     const int n_ctx = (int) llama_n_ctx(s->ctx), n_keep = p->n_keep < 0 || p->n_keep > n_used ? n_used : p->n_keep;
@@ -52,7 +95,10 @@ static int generate(struct session *s, struct llama_sampler *chain, const struct
         }
         piece_write(&out, s->vocab, token, p->special);
         if (stop_reached(&stop, s->vocab, token) || (limited && t->n_gen == p->n_predict)) break;
-        if (n_used >= n_ctx && p->context_shift && (status = forget(s, n_keep, &n_used)) != 0) break;
+        if (n_used >= n_ctx && p->context_shift) {
+            tokens->n = 0;
+            if ((status = forget(s, n_keep, &n_used)) != 0) break;
+        }
         if (n_used >= n_ctx) {
             piece_flush(&out);
             console_note("\nstopped: the context of %u tokens is full; a larger one: -c N", llama_n_ctx(s->ctx));
@@ -61,6 +107,7 @@ static int generate(struct session *s, struct llama_sampler *chain, const struct
         status = session_feed(s, &token, 1, false);
         if (status) break;
         n_used++;
+        if (tokens->n && (status = tokens_append(tokens, &(struct tokens){&token, 1})) != 0) break;
     }
     piece_flush(&out);
     t->gen_us = llama_time_us() - start;
@@ -89,11 +136,20 @@ static int with_prompt(struct session *s, const struct params *p, const struct t
             fwrite(prompt->data, 1, prompt->size, stdout);
             fflush(stdout);
         }
-        status = session_feed(s, tokens.data, tokens.n, true);
-        t->n_prompt = tokens.n;
+        int n_have = 0;
+        status = cache_read(s, p, &tokens, &n_have);
+        if (!status && n_have < tokens.n) status = session_feed(s, tokens.data + n_have, tokens.n - n_have, true);
+        t->n_prompt = tokens.n - n_have;
         t->prompt_us = llama_time_us() - start;
-        if (!status) status = generate(s, chain, p, tokens.n, t);
+        if (!status && n_have < tokens.n) status = cache_write(s, p, &tokens);
+        if (!status) status = generate(s, chain, p, &tokens, t);
         fputc('\n', stdout);
+        if (!status && p->prompt_cache_all) {
+            if (tokens.n)
+                status = cache_write(s, p, &tokens);
+            else
+                console_note("%s keeps the prompt alone: the context was shifted", p->prompt_cache);
+        }
         if (status == 0 || status == 130) report(t, chain);
     }
     if (chain) llama_sampler_free(chain);
@@ -122,6 +178,6 @@ const struct tool tool_run = {
     .alias = "llama-completion",
     .summary = "Continues a prompt and writes the text as it comes",
     .args = "",
-    .groups = G_MODEL | G_LOAD | G_CTX | G_PROMPT | G_GEN | G_CHAT | G_SAMPLE,
+    .groups = G_MODEL | G_LOAD | G_CTX | G_PROMPT | G_GEN | G_COMPLETE | G_CHAT | G_SAMPLE,
     .run = run,
 };
