@@ -147,7 +147,14 @@ def check(lamina, lib, case, tmp):
     d = json.load(open(os.path.join(HERE, "checkpoints", name + ".json")))
     tensors = {k: values(k, s) for k, s in d["tensors"].items()}
     want = np.frombuffer(base64.b64decode(d["rows"]), np.float32).reshape(-1, d["width"])
-    if form:
+    if form == "mtp":  # a draft head beside the model, whose layer is like the second one
+        for k, w in list(tensors.items()):
+            if "layers.1." in k:
+                tensors["mtp.layers.0." + k.split("layers.1.")[1]] = w
+        e = d["config"].get("text_config", d["config"])["hidden_size"]
+        for k, shape in (("fc", [e, 2 * e]), ("pre_fc_norm_embedding", [e]), ("pre_fc_norm_hidden", [e]), ("norm", [e])):
+            tensors[f"mtp.{k}.weight"] = values(f"mtp.{k}.weight", shape)
+    elif form:
         packed, plain = published(form, tensors)
         extra = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [16, 16]}} if form == "fp8" else {}
         a = convert(lamina, os.path.join(tmp, "a"), packed, {**d["config"], **extra}, "f32" if form == "fp8" else "bf16")
@@ -165,7 +172,14 @@ def check(lamina, lib, case, tmp):
             if not np.allclose(x, y, rtol=1e-6, atol=0):
                 return f"{k} differs"
         return None
-    out = convert(lamina, tmp, tensors, d["config"], "f32")
+    beside = {k: np.zeros(1, np.float32) for k in d.get("beside", []) if k not in tensors}
+    out = convert(lamina, tmp, {**beside, **tensors}, d["config"], "f32")
+    if form == "mtp":
+        reader = gguf.GGUFReader(out)
+        arch = reader.fields["general.architecture"].contents()
+        n, last = reader.fields[f"{arch}.block_count"].contents(), {t.name for t in reader.tensors}
+        if reader.fields[f"{arch}.nextn_predict_layers"].contents() != 1 or f"blk.{n - 1}.nextn.eh_proj.weight" not in last or f"blk.{n - 1}.attn_q.weight" not in last:
+            return "the draft head is not there"
     got = outputs(lib, out, name, d["width"], d["config"])[d["at"]]
     e = numpy_ref.nmse(got, want)
     return None if e <= LOOSE.get(name, 2e-7) else f"logits differ by {e:.2e}"
@@ -174,7 +188,7 @@ def check(lamina, lib, case, tmp):
 # the file's graph knows no epsilon; the exact GELU, which files compute in its tanh form
 # files of gemma3n divide the variance of 1,024 activations by one less; later positions of random models carry that too far
 LOOSE = {"gemma3n": 1e-3, "qwen2-vl": 1e-6, "qwen2-5-vl": 1e-6, "bert": 1e-5, "roberta": 1e-5, "xlm-roberta": 1e-5, "xlm-roberta-rank": 1e-5}
-FORMS = ["deepseek-v2+fp8", "gpt-oss+mxfp4"]
+FORMS = ["deepseek-v2+fp8", "gpt-oss+mxfp4", "qwen3-5+mtp", "qwen3-next+mtp"]
 
 
 def main():

@@ -20,6 +20,7 @@ import numpy as np
 import numpy_ref
 from numpy_ref import E, H, V
 
+DRAFT = {"nextn.eh_proj": "eh_proj", "nextn.enorm": "enorm", "nextn.hnorm": "hnorm", "nextn.shared_head_norm": "shared_head.norm"}
 LAYER = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
          "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm", "attn_qkv": "self_attn.qkv_proj", "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj",
          "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj", "ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.experts.{}.gate_proj", "ffn_up_exps": "mlp.experts.{}.up_proj",
@@ -104,6 +105,8 @@ CASES = {
                          {"partial_rotary_factor": 0.5}),
     "glm4moe": ("Glm4MoeForCausalLM", L, {f"ffn_{a}_shexp": f"mlp.shared_experts.{a}_proj" for a in ("gate", "up", "down")}, "",
                 {"partial_rotary_factor": 0.5, "n_routed_experts": 8, "scoring_func": "sigmoid"}),
+    "glm4moe-draft": ("Glm4MoeForCausalLM", L, {**{f"ffn_{a}_shexp": f"mlp.shared_experts.{a}_proj" for a in ("gate", "up", "down")}, **DRAFT}, "draft",
+                      {"partial_rotary_factor": 0.5, "n_routed_experts": 8, "scoring_func": "sigmoid", "num_nextn_predict_layers": 1}),
     "ernie4_5-gqa": ("Ernie4_5ForCausalLM", L, {}, "", {}),
     "seed-oss-yarn": ("SeedOssForCausalLM", L, {}, "", {"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}}),
     "nemotron-partial": ("NemotronForCausalLM", L, {}, "less", {"partial_rotary_factor": 0.5, "norm_eps": 1e-5}),
@@ -273,7 +276,7 @@ def llama3_factors(n, base):
 # ---- a case --------------------------------------------------------------------------------------------------------------------
 def check(lamina, lib, name, tmp, dtype, kind):
     cls, prefix, names, how, more = CASES[name]
-    arch, fn, keys, o = numpy_ref.CASES["llama-rope-freqs" if name == "llama-3" else name]
+    arch, fn, keys, o = numpy_ref.CASES[{"llama-3": "llama-rope-freqs", "glm4moe-draft": "glm4moe"}.get(name, name)]
     m = sys.modules["numpy_hybrid"].Hybrid(arch, 7, **keys)
     toks, v, rope = np.array([(7 + 37 * i) % V for i in range(24)]), o.get("vocab", V), o.get("rope")
     rope = rope if isinstance(rope, dict) else {}
@@ -284,6 +287,13 @@ def check(lamina, lib, name, tmp, dtype, kind):
     if rope.get("factors") == "rope_freqs":
         m.w["rope_freqs.weight"] = llama3_factors(n, 10000.0).astype(np.float32)
     fn(m, toks, None, o)  # makes the weights
+    if "draft" in how:  # one more layer, and what joins it to the model
+        for k, w in list(m.w.items()):
+            if k.startswith("blk.2."):
+                m.w["blk.3." + k[6:]] = w[::-1].copy()
+        m.lin(np.zeros((1, 2 * E)), "blk.3.nextn.eh_proj", E)
+        for a in ("enorm", "hnorm", "shared_head_norm"):
+            m.get(f"blk.3.nextn.{a}.weight", (E,), "norm")
     more = json.loads(json.dumps(more))
     for key, factor in (("long_factor", "rope_factors_long"), ("short_factor", "rope_factors_short")):
         if "longrope" in json.dumps(more):
@@ -313,7 +323,10 @@ def check(lamina, lib, name, tmp, dtype, kind):
     said = [s for s in p.stderr.splitlines() if "left out" in s and not ("copy" in how and "lm_head" in s)]
     if said:
         return said[0]
-    got = {t.name: np.array(t.data) for t in gguf.GGUFReader(out).tensors}
+    reader = gguf.GGUFReader(out)
+    if "draft" in how and [reader.fields[f"{arch}.{k}"].contents() for k in ("block_count", "nextn_predict_layers")] != [4, 1]:
+        return "the draft head is not counted"
+    got = {t.name: np.array(t.data) for t in reader.tensors}
     want = dict(m.w)
     if "split" in how:
         want = {k: w for k, w in want.items() if "attn_qkv" not in k}

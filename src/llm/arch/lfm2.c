@@ -7,8 +7,7 @@
 static const struct arch_key keys[] = {K_RMS, K_SHORTCONV, K_SWA, {NULL, 0, NULL, 0}};
 
 static const struct arch_key moe_keys[] = {
-    K_RMS,     K_SHORTCONV,   {"leading_dense_block_count", HP_n_layer_dense_lead, REQ, 0},
-    K_FX(REQ), K_GATING(REQ), {NULL, 0, NULL, 0},
+    K_RMS, K_SHORTCONV, K_LEAD, K_FX(REQ), K_GATING(REQ), {NULL, 0, NULL, 0},
 };
 
 // the last norm is named like the embedding's

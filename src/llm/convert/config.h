@@ -16,6 +16,7 @@ enum class_flag {
     CLASS_KV_LAYERS = 32,   // recurrent layers are those without key heads: head_count_kv is an array
     CLASS_REC_LAYERS = 64,  // recurrent layers are listed: attention.recurrent_layers
     CLASS_STACKS = 128,     // the second half of the file's layers are named by the second prefix, and counted from 0 again
+    CLASS_MTP = 512,        // layers behind the model's own, its draft heads, have the second prefix and are counted from 0
     CLASS_INDEX_PAIRS = 256,  // the indexer's heads turn in pairs, though the file's turn in halves
 };
 
@@ -23,7 +24,7 @@ enum class_flag {
 struct ckpt_name {
     enum slot slot;
     // "a|b": the first that is there; "a&b": both, one after the other in the file; "{}" counts experts, "{expression}" what it says. "!" at
-    // the end: the name has no ".weight". "bias:a!" is the weight's bias, where its name or its cut differs; "scale:a!" its scale. "=path": no tensor,
+    // the end: the name has no ".weight". "bias:a!" is the weight's bias, where its name or its cut differs; "scale:a!" its scale. "^a": of no layer; "=path": no tensor,
     // but that value of config.json (or number) in every place.
     const char *name;
     const char *view;  // a cut through each (view.h), for each one of "a&b" its own; NULL: as they are

@@ -72,6 +72,61 @@ static enum err same_epsilon(struct convert *k) {
     return ERR_OK;
 }
 
+// ---- draft heads --------------------------------------------------------------------------------------------------------
+
+static bool by_layer(const struct convert *k, int64_t id) {
+    const size_t n = strlen(k->arch->name);
+    const char *name = gguf_get_key(k->out, id);
+    if (strncmp(name, k->arch->name, n) != 0 || name[n] != '.' || gguf_get_kv_type(k->out, id) != GGUF_TYPE_ARRAY)
+        return false;
+    const enum gguf_type type = gguf_get_arr_type(k->out, id);
+    return gguf_get_arr_n(k->out, id) == (size_t) k->n_own && !strstr(name, "sections") &&
+           (type == GGUF_TYPE_BOOL || type == GGUF_TYPE_INT32 || type == GGUF_TYPE_FLOAT32);
+}
+
+// One more entry like the last for each layer of the head.
+static void lengthen(struct convert *k, int64_t id) {
+    const enum gguf_type type = gguf_get_arr_type(k->out, id);
+    const size_t size = type == GGUF_TYPE_BOOL ? 1 : 4, n = (size_t) k->n_own, all = n + (size_t) k->n_nextn;
+    char v[MAX_LAYERS * 4], name[160];
+    snprintf(name, sizeof(name), "%s", gguf_get_key(k->out, id));
+    memcpy(v, gguf_get_arr_data(k->out, id), n * size);
+    for (size_t i = n; i < all; i++) memcpy(v + i * size, v + (n - 1) * size, size);
+    gguf_set_arr_data(k->out, name, type, v, all);
+}
+
+// Checkpoints may hold draft heads behind the model's layers: the file counts them among the layers.
+static enum err find_heads(struct convert *k) {
+    char key[96];
+    snprintf(key, sizeof(key), "%s.block_count", k->arch->name);
+    const int64_t id = gguf_find_key(k->out, key);
+    k->n_own = id < 0 ? 0 : (int) gguf_get_val_u32(k->out, id);
+    if (k->n_own <= 0 || k->n_own >= MAX_LAYERS || k->arch->flags & (ARCH_ENCODER | ARCH_ENCODER_DECODER)) return ERR_OK;
+    snprintf(key, sizeof(key), "%s.hyper_connection.count", k->arch->name);
+    if (gguf_find_key(k->out, key) >= 0)
+        return ERR_OK;  // heads of models with several streams have no form (arch_can_nextn)
+    snprintf(key, sizeof(key), "%s.block_count", k->arch->name);
+    for (bool more = true; more && k->n_own + k->n_nextn < MAX_LAYERS;) {
+        struct found f = {0};
+        const enum err e = convert_search(k, &arch_nextn_tensors[0], k->n_own + k->n_nextn, PART_WEIGHT, &f);
+        more = e == ERR_OK && f.n > 0;
+        if (more) k->n_nextn++;
+        more &= !f.how || f.how->name[0] != '^';  // the only one
+        found_free(&f);
+        TRY(e);
+    }
+    if (k->n_nextn == 0) return ERR_OK;
+    gguf_set_val_u32(k->out, key, (uint32_t) (k->n_own + k->n_nextn));
+    snprintf(key, sizeof(key), "%s.nextn_predict_layers", k->arch->name);
+    gguf_set_val_u32(k->out, key, (uint32_t) k->n_nextn);
+    for (int64_t i = 0; i < gguf_get_n_kv(k->out); i++)
+        if (by_layer(k, i)) {
+            lengthen(k, i);
+            i = -1;  // a key that is set anew may go to another place
+        }
+    return ERR_OK;
+}
+
 static enum err write_keys(struct convert *k) {
     const char *slash = strrchr(k->c.dir, '/');
     gguf_set_val_str(k->out, "general.architecture", k->arch->name);
@@ -90,6 +145,7 @@ static enum err write_keys(struct convert *k) {
         if (row->slot == SLOT_token_embd) embd = convert_find(k, row);
     if (!embd || embd->n_dims != 2) return err_set(ERR_FORMAT, "the checkpoint holds no matrix of token embeddings");
     TRY(tokenizer_convert(&k->c, k->config, embd->shape[0], k->out));
+    TRY(find_heads(k));
     const struct model_build b = {.arch = k->arch, .meta = k->out, .has_tensor = has_tensor, .ud = k};
     return arch_read_keys(&k->hp, &b, (int) embd->shape[0]);
 }

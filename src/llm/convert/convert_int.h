@@ -41,6 +41,7 @@ struct convert {
     struct gguf_context *out;
     struct ggml_context *ctx;  // headers of the tensors
     struct hparams hp;
+    int n_own, n_nextn;  // layers of the model itself, and of its draft head
     struct piece *pieces;
     int n_pieces, room;
 };

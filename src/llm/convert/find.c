@@ -24,6 +24,7 @@ static struct ckpt_tensor *find(const struct convert *k, const char *name) {
 static void full_name(const char *prefix, size_t n_prefix, const char *base, size_t n, int il, int x, const char *suffix,
                       char out[512]) {
     char layer[128] = "", part[256];
+    if (n > 0 && base[0] == '^') base++, n--, il = -1;
     if (il >= 0) snprintf(layer, sizeof(layer), "%.*s%d.", (int) n_prefix, prefix, il);
     snprintf(part, sizeof(part), "%.*s", (int) n, base);
     const char *hole = strchr(part, '{'), *end = hole ? strchr(hole, '}') : NULL;
@@ -43,8 +44,12 @@ static struct ckpt_tensor *find_one(const struct convert *k, const struct arch_t
     const char *prefix = k->cls->prefix;  // "decoder|encoder"
     const size_t n_first = strcspn(prefix, "|");
     const int n_stack = k->cls->flags & CLASS_STACKS ? k->hp.n_layer_weights / 2 : 0;
-    const bool second = ((row->flags & T_ENC) || (n_stack > 0 && il >= n_stack)) && prefix[n_first];
+    const bool second = ((row->flags & T_ENC) || (n_stack > 0 && il >= n_stack) ||
+                         ((k->cls->flags & CLASS_MTP) && k->n_own > 0 && il >= k->n_own)) &&
+                        prefix[n_first];
+    const bool draft = (k->cls->flags & CLASS_MTP) && k->n_own > 0 && il >= k->n_own;
     if (second && n_stack > 0) il -= n_stack;
+    if (draft) il -= k->n_own;
     const char *from = second ? prefix + n_first + 1 : prefix;
     const size_t n_prefix = second ? strlen(from) : n_first;
     full_name(from, n_prefix, base, as_it_is ? n - 1 : n, il, x, as_it_is ? "" : suffix, name);

@@ -116,9 +116,15 @@ static const struct ckpt_name names_lfm2[] = {
     END,
 };
 
+// a draft head's layer is of a list of its own
+#define NAMES_MTP                                                                                                           \
+    N(nextn_eh_proj, "^mtp.fc"), N(nextn_enorm, "^mtp.pre_fc_norm_embedding"), N(nextn_hnorm, "^mtp.pre_fc_norm_hidden"),   \
+        N(nextn_shared_head_norm, "^mtp.norm")
+
 // queries, keys, values and gates lie by groups: for each key head its query, itself, then its value heads and their gates
 #define PER_GROUP "2*N+2*N*nh/ng"
 static const struct ckpt_name names_qwen3next[] = {
+    NAMES_MTP,
     NV(attn_qkv, "linear_attn.in_proj_qkvz",
        "ng," PER_GROUP "[0:N],E&ng," PER_GROUP "[N:2*N],E&ng," PER_GROUP "[2*N:2*N+N*nh/ng],E"),
     NV(attn_gate, "linear_attn.in_proj_qkvz", "ng," PER_GROUP "[2*N+N*nh/ng:" PER_GROUP "],E"),
@@ -141,8 +147,9 @@ static const struct ckpt_name names_qwen3next[] = {
         NV(ssm_dt, "linear_attn.dt_bias", "ng,nh/ng > 10"), NV(ssm_a, "linear_attn.A_log", "ng,nh/ng > 10"),                \
         NO(ssm_norm, "linear_attn.norm", "="), NV(ssm_out, "linear_attn.out_proj", "E,ng,nh/ng,N > 0213")
 
-static const struct ckpt_name names_qwen35[] = {NAMES_QWEN35, END};
+static const struct ckpt_name names_qwen35[] = {NAMES_MTP, NAMES_QWEN35, END};
 static const struct ckpt_name names_qwen35moe[] = {
+    NAMES_MTP,
     NAMES_QWEN35,
     N(ffn_gate_exps, "mlp.experts.{}.gate_proj"),
     N(ffn_up_exps, "mlp.experts.{}.up_proj"),

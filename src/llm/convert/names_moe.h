@@ -143,6 +143,7 @@ static const struct ckpt_name names_bailingmoe[] = {
     N(attn_q_norm, "attention.query_layernorm"),
     N(attn_k_norm, "attention.key_layernorm"),
     N(exp_probs_b, "mlp.gate.expert_bias"),
+    N(nextn_shared_head_norm, "final_layernorm|shared_head.norm"),
     END,
 };
 

@@ -147,12 +147,24 @@ static enum err add_segment(const struct convert *k, struct piece *p, struct ckp
     return view_parse(view, &k->hp, il < 0 ? 0 : il, t, s->view);
 }
 
+// Gemma's tables of inputs per layer may have fewer rows than there are tokens; those behind them count as the first.
+static enum err add_first_row(const struct convert *k, struct piece *p, struct ckpt_tensor *t) {
+    const int64_t n = k->hp.n_vocab - t->shape[0], width = t->shape[1];
+    struct segment *s = &p->segments[p->n_segments++];
+    *s = (struct segment){.t = t, .mul = 1.0f, .view = calloc(1, sizeof(*s->view))};
+    if (!s->view) return err_set(ERR_NOMEM, "no memory for the tensors of the checkpoint");
+    *s->view = (struct view){.n_axes = 2, .total = n * width};
+    s->view->axis[0].n = width, s->view->axis[0].stride = 1;
+    s->view->axis[1].n = n, s->view->axis[1].stride = 0;
+    return ERR_OK;
+}
+
 // The segments of a piece: one for each tensor found, or several cuts through the only one.
 static enum err add_segments(const struct convert *k, struct piece *p, const struct found *f, int il) {
     char view[256], op[128];
     const char *views = f->how ? f->how->view : NULL, *ops = f->how ? f->how->op : NULL;
     const int cuts = f->n == 1 ? count_parts(views) : 0, n = cuts > 1 ? cuts : f->n;
-    p->segments = calloc((size_t) n, sizeof(*p->segments));
+    p->segments = calloc((size_t) n + 1, sizeof(*p->segments));
     if (!p->segments) return err_set(ERR_NOMEM, "no memory for the tensors of the checkpoint");
     for (int i = 0; i < n; i++) {
         const int part = cuts > 1 ? i : f->one[i].part;
@@ -212,6 +224,8 @@ static enum err make_piece(struct convert *k, const struct arch_tensor *row, int
     if (!p) return err_set(ERR_NOMEM, "no memory for the tensors of the checkpoint");
     TRY(gguf_name(row, il, what, p->name));
     TRY(add_segments(k, p, f, il));
+    struct ckpt_tensor *t = p->segments[0].t;
+    if (row->slot == SLOT_per_layer_token_embd && t->n_dims == 2 && t->shape[0] < k->hp.n_vocab) TRY(add_first_row(k, p, t));
     if (what != PART_SCALE) set_changes(k, p, row, il, bias, f->how ? f->how->op : NULL);
     int64_t ne[4] = {1, 1, 1, 1};
     int n_dims = 0;
@@ -281,7 +295,7 @@ static bool known(const struct convert *k, const struct arch_tensor *row) {
 
 // Layers that rows for all of them are in; an encoder's where there are two stacks.
 static int layers_of(const struct convert *k) {
-    return k->arch->flags & ARCH_ENCODER_DECODER ? k->hp.n_block : k->hp.n_layer_weights;
+    return k->arch->flags & ARCH_ENCODER_DECODER ? k->hp.n_block : k->hp.n_layer_weights + k->n_nextn;
 }
 
 int convert_layers(const struct convert *k) {
@@ -289,9 +303,9 @@ int convert_layers(const struct convert *k) {
     return k->arch->flags & ARCH_ENCODER_DECODER && k->hp.n_dec_layer > n ? k->hp.n_dec_layer : n;
 }
 
-enum err convert_take_layer(struct convert *k, int il) {
+static enum err take_rows(struct convert *k, const struct arch_tensor *rows, int il) {
     bool have[SLOT_COUNT] = {false};
-    for (const struct arch_tensor *row = k->arch->tensors; row->slot != SLOT_NONE; row++) {
+    for (const struct arch_tensor *row = rows; row->slot != SLOT_NONE; row++) {
         const bool global = row->slot > SLOT_LAYER_END;
         if (global != (il < 0)) continue;
         if (il >= 0 && !(k->arch->flags & ARCH_ENCODER_DECODER && row->flags & T_DEC) && il >= layers_of(k)) continue;
@@ -316,6 +330,11 @@ enum err convert_take_layer(struct convert *k, int il) {
                        known(k, row) ? "" : "; no name in checkpoints is known for it");
     }
     return ERR_OK;
+}
+
+enum err convert_take_layer(struct convert *k, int il) {
+    TRY(take_rows(k, k->arch->tensors, il));
+    return il >= k->n_own && k->n_nextn > 0 ? take_rows(k, arch_nextn_tensors, il) : ERR_OK;
 }
 
 void convert_name_the_rest(const struct convert *k) {

@@ -5,6 +5,7 @@
 #include "convert/pre_names.h"
 #include "convert/sentencepiece.h"
 #include "convert/vocab_out.h"
+#include "ggml/ext.h"
 #include "llama/enums.h"
 
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 struct source {
     const struct checkpoint *c;
     json_t *json, *settings, *config;  // tokenizer.json, tokenizer_config.json, config.json; the first two may be NULL
+    json_t *map, *added;  // special_tokens_map.json and added_tokens.json of older checkpoints; NULL: there are none
     struct vocab_out v;
     struct gguf_context *out;
 };
@@ -35,7 +37,30 @@ static int64_t find_token(const struct vocab_out *v, const char *text) {
 // tokenizer_config.json gives a special token as a string or as an object with `content`.
 static const char *special_text(const struct source *s, const char *name) {
     json_t *j = json_object_get(s->settings, name);
+    if (!j || json_is_null(j)) j = json_object_get(s->map, name);
     return json_is_object(j) ? json_string_value(json_object_get(j, "content")) : json_string_value(j);
+}
+
+// Several chat templates: the one named default is the model's, the others have keys of their own.
+static void write_templates(const struct source *s, json_t *list) {
+    const char *names[32];
+    size_t n = 0, i;
+    json_t *t;
+    json_array_foreach(list, i, t) {
+        const char *name = json_string_value(json_object_get(t, "name")),
+                   *text = json_string_value(json_object_get(t, "template"));
+        char key[160];
+        if (!name || !text || n == sizeof(names) / sizeof(names[0])) continue;
+        if (strcmp(name, "default") == 0) {
+            gguf_set_val_str(s->out, "tokenizer.chat_template", text);
+            continue;
+        }
+        const int len = snprintf(key, sizeof(key), "tokenizer.chat_template.%s", name);
+        if (len < 0 || len >= (int) sizeof(key)) continue;
+        gguf_set_val_str(s->out, key, text);
+        names[n++] = name;
+    }
+    if (n) gguf_set_arr_str(s->out, "tokenizer.chat_templates", names, n);
 }
 
 static void write_special(const struct source *s) {
@@ -66,9 +91,22 @@ static void write_special(const struct source *s) {
     if (json_is_boolean(eos)) gguf_set_val_bool(s->out, "tokenizer.ggml.add_eos_token", json_is_true(eos));
     json_t *chat = json_object_get(s->settings, "chat_template");
     if (json_is_string(chat)) gguf_set_val_str(s->out, "tokenizer.chat_template", json_string_value(chat));
+    if (json_is_array(chat)) write_templates(s, chat);
 }
 
-// Added tokens of tokenizer.json, or of tokenizer_config.json (added_tokens_decoder).
+// One of them. What stands for an unknown token goes on doing so.
+static enum err add_token(struct source *s, int64_t id, json_t *text, bool special) {
+    if (id >= s->v.n) {  // Gemma 3's marks of images in its models for texts alone
+        ggml_log_write(GGML_LOG_LEVEL_INFO, "the added token '%.60s' has no row in the model and is left out\n",
+                       json_string_value(text));
+        return ERR_OK;
+    }
+    if (id >= 0 && s->v.text[id] && s->v.type[id] == LLAMA_TOKEN_TYPE_UNKNOWN) return ERR_OK;
+    return vocab_out_set(&s->v, id, json_string_value(text), json_string_length(text), 0,
+                         special ? LLAMA_TOKEN_TYPE_CONTROL : LLAMA_TOKEN_TYPE_USER_DEFINED);
+}
+
+// Added tokens of tokenizer.json, of tokenizer_config.json (added_tokens_decoder), or of added_tokens.json.
 static enum err take_added(struct source *s) {
     size_t i;
     json_t *t;
@@ -76,18 +114,19 @@ static enum err take_added(struct source *s) {
     json_array_foreach(json_object_get(s->json, "added_tokens"), i, t) {
         json_t *text = json_object_get(t, "content");
         if (!json_is_string(text)) continue;
-        const bool special = json_is_true(json_object_get(t, "special"));
-        TRY(vocab_out_set(&s->v, json_integer_value(json_object_get(t, "id")), json_string_value(text),
-                          json_string_length(text), 0, special ? LLAMA_TOKEN_TYPE_CONTROL : LLAMA_TOKEN_TYPE_USER_DEFINED));
+        TRY(add_token(s, json_integer_value(json_object_get(t, "id")), text, json_is_true(json_object_get(t, "special"))));
     }
     json_object_foreach(json_object_get(s->settings, "added_tokens_decoder"), id, t) {
         json_t *text = json_object_get(t, "content");
         const long long n = strtoll(id, NULL, 10);
         if (!json_is_string(text) || n < 0 || n >= s->v.n || (s->v.text[n] && s->v.type[n] != LLAMA_TOKEN_TYPE_NORMAL))
             continue;
-        TRY(vocab_out_set(&s->v, n, json_string_value(text), json_string_length(text), 0,
-                          json_is_true(json_object_get(t, "special")) ? LLAMA_TOKEN_TYPE_CONTROL
-                                                                      : LLAMA_TOKEN_TYPE_USER_DEFINED));
+        TRY(add_token(s, n, text, json_is_true(json_object_get(t, "special"))));
+    }
+    json_object_foreach(s->added, id, t) {
+        const json_int_t n = json_integer_value(t);
+        if (!json_is_integer(t) || n < 0 || n >= s->v.n || s->v.text[n]) continue;
+        TRY(vocab_out_set(&s->v, n, id, strlen(id), 0, LLAMA_TOKEN_TYPE_USER_DEFINED));
     }
     return ERR_OK;
 }
@@ -95,19 +134,19 @@ static enum err take_added(struct source *s) {
 // ---- kinds -----------------------------------------------------------------------------------------------------------
 
 // GGUF marks the pieces that begin a word, where WordPiece marks those that go on with one (##).
-static enum err convert_wordpiece(struct source *s, json_t *model) {
-    const char *text;
-    json_t *id;
-    json_object_foreach(json_object_get(model, "vocab"), text, id) {
-        char marked[1024];
-        const size_t n = strlen(text);
-        const bool goes_on = strncmp(text, "##", 2) == 0, bracketed = text[0] == '[' && n > 1 && text[n - 1] == ']';
-        const int k = goes_on     ? snprintf(marked, sizeof(marked), "%s", text + 2)
-                      : bracketed ? snprintf(marked, sizeof(marked), "%s", text)
-                                  : snprintf(marked, sizeof(marked), WORD_MARK "%s", text);
-        if (k < 0 || k >= (int) sizeof(marked)) return err_set(ERR_FORMAT, "the vocabulary holds a token of %zu bytes", n);
-        TRY(vocab_out_set(&s->v, json_integer_value(id), marked, (size_t) k, 0, LLAMA_TOKEN_TYPE_NORMAL));
-    }
+static enum err add_wordpiece(struct source *s, int64_t id, const char *text, size_t n, bool bracketed) {
+    char marked[1024];
+    const bool goes_on = n >= 2 && strncmp(text, "##", 2) == 0;
+    const int k = snprintf(marked, sizeof(marked), "%s%.*s", goes_on || bracketed ? "" : WORD_MARK,
+                           (int) (goes_on ? n - 2 : n), goes_on ? text + 2 : text);
+    if (k < 0 || k >= (int) sizeof(marked)) return err_set(ERR_FORMAT, "the vocabulary holds a token of %zu bytes", n);
+    return vocab_out_set(&s->v, id, marked, (size_t) k, 0,
+                         bracketed && !s->json ? LLAMA_TOKEN_TYPE_CONTROL : LLAMA_TOKEN_TYPE_NORMAL);
+}
+
+static bool bracketed(const char *text, size_t n) { return n > 1 && text[0] == '[' && text[n - 1] == ']'; }
+
+static enum err end_wordpiece(struct source *s) {
     TRY(take_added(s));
     if (!json_is_integer(json_object_get(s->config, "type_vocab_size")))
         set_u32(s->out, "tokenizer.ggml.token_type_count", 1);
@@ -116,6 +155,37 @@ static enum err convert_wordpiece(struct source *s, json_t *model) {
     return ERR_OK;
 }
 
+// vocab.txt, a token a line: what older checkpoints have, whose special tokens are those in brackets.
+static enum err convert_vocab_txt(struct source *s, const char *path) {
+    struct file f;
+    TRY(file_open(&f, path));
+    char *data = f.size < (uint64_t) 1 << 28 ? malloc(f.size + 1) : NULL;
+    enum err e = data ? file_read(&f, 0, data, f.size) : err_set(ERR_NOMEM, "no memory for %s", path);
+    if (data) data[f.size] = '\0';
+    int64_t id = 0;
+    for (const char *at = data; e == ERR_OK && at < data + f.size; id++) {
+        size_t n = strcspn(at, "\n");
+        const char *next = at + n + 1;
+        if (n && at[n - 1] == '\r') n--;
+        const bool unused = n > 7 && strncmp(at, "[unused", 7) == 0;
+        e = add_wordpiece(s, id, at, n, bracketed(at, n));
+        if (e == ERR_OK && unused) s->v.type[id] = LLAMA_TOKEN_TYPE_UNUSED;
+        at = next;
+    }
+    free(data);
+    file_close(&f);
+    return e == ERR_OK ? end_wordpiece(s) : e;
+}
+
+static enum err convert_wordpiece(struct source *s, json_t *model) {
+    const char *text;
+    json_t *id;
+    json_object_foreach(json_object_get(model, "vocab"), text, id) {
+        const size_t n = strlen(text);
+        TRY(add_wordpiece(s, json_integer_value(id), text, n, bracketed(text, n)));
+    }
+    return end_wordpiece(s);
+}
 static enum err take_merges(struct source *s, json_t *merges) {
     const size_t n = json_array_size(merges);
     s->v.merges = calloc(n + 1, sizeof(*s->v.merges));
@@ -306,8 +376,11 @@ static enum err convert_any(struct source *s) {
             return convert_sentencepiece(s, path, fairseq);
     }
     if (s->json) return convert_json(s);
-    return err_set(ERR_IO, "%s holds neither tokenizer.json nor a sentencepiece model (tokenizer.model, spiece.model)",
-                   s->c->dir);
+    const int n = snprintf(path, sizeof(path), "%s/vocab.txt", s->c->dir);
+    if (n > 0 && n < (int) sizeof(path) && access(path, F_OK) == 0) return convert_vocab_txt(s, path);
+    return err_set(
+        ERR_IO, "%s holds neither tokenizer.json nor a sentencepiece model (tokenizer.model, spiece.model), nor vocab.txt",
+        s->c->dir);
 }
 
 // What is put around a text: the first and the last special token of the template for one.
@@ -349,6 +422,8 @@ enum err tokenizer_convert(const struct checkpoint *c, json_t *config, int64_t n
     enum err e = vocab_out_init(&s.v, n_vocab);
     if (e == ERR_OK) e = checkpoint_json(c, "tokenizer.json", false, &s.json);
     if (e == ERR_OK) e = checkpoint_json(c, "tokenizer_config.json", false, &s.settings);
+    if (e == ERR_OK) e = checkpoint_json(c, "special_tokens_map.json", false, &s.map);
+    if (e == ERR_OK) e = checkpoint_json(c, "added_tokens.json", false, &s.added);
     if (e == ERR_OK) e = convert_any(&s);
     if (e == ERR_OK) e = vocab_out_write(&s.v, out);
     if (e == ERR_OK) write_special(&s);
@@ -357,5 +432,7 @@ enum err tokenizer_convert(const struct checkpoint *c, json_t *config, int64_t n
     vocab_out_free(&s.v);
     json_decref(s.json);
     json_decref(s.settings);
+    json_decref(s.map);
+    json_decref(s.added);
     return e;
 }

@@ -140,7 +140,7 @@ enum err view_read(const struct checkpoint *c, const struct ckpt_tensor *t, cons
     int fine = 0;  // the axis whose values lie closest together: reads go along it
     int64_t below = 1;
     for (int a = 1; a < v->n_axes; a++)
-        if (v->axis[a].stride < v->axis[fine].stride) fine = a;
+        if (v->axis[a].stride > 0 && v->axis[a].stride < v->axis[fine].stride) fine = a;  // 0: the same values again
     for (int a = 0; a < fine; a++) below *= v->axis[a].n;
     const int64_t run = v->axis[fine].n, stride = v->axis[fine].stride;
     float *tmp = malloc((size_t) ((run - 1) * stride + 1) * sizeof(*tmp));
