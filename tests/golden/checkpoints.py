@@ -154,6 +154,9 @@ def check(lamina, lib, case, tmp):
         e = d["config"].get("text_config", d["config"])["hidden_size"]
         for k, shape in (("fc", [e, 2 * e]), ("pre_fc_norm_embedding", [e]), ("pre_fc_norm_hidden", [e]), ("norm", [e])):
             tensors[f"mtp.{k}.weight"] = values(f"mtp.{k}.weight", shape)
+    elif form == "vision":  # the text of a model that sees, as it is published
+        d["config"] = {"architectures": ["Llama4ForConditionalGeneration"], "text_config": d["config"]}
+        tensors = {**{"language_model." + k: w for k, w in tensors.items()}, "vision_model.layernorm_pre.weight": np.ones(8, np.float32), "multi_modal_projector.linear_1.weight": np.ones((8, 8), np.float32)}
     elif form:
         packed, plain = published(form, tensors)
         extra = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [16, 16]}} if form == "fp8" else {}
@@ -188,7 +191,7 @@ def check(lamina, lib, case, tmp):
 # the file's graph knows no epsilon; the exact GELU, which files compute in its tanh form
 # files of gemma3n divide the variance of 1,024 activations by one less; later positions of random models carry that too far
 LOOSE = {"gemma3n": 1e-3, "qwen2-vl": 1e-6, "qwen2-5-vl": 1e-6, "bert": 1e-5, "roberta": 1e-5, "xlm-roberta": 1e-5, "xlm-roberta-rank": 1e-5}
-FORMS = ["deepseek-v2+fp8", "gpt-oss+mxfp4", "qwen3-5+mtp", "qwen3-next+mtp"]
+FORMS = ["deepseek-v2+fp8", "gpt-oss+mxfp4", "qwen3-5+mtp", "qwen3-next+mtp", "llama4+vision"]
 
 
 def main():
