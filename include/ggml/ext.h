@@ -76,6 +76,23 @@ GGML_API size_t ggml_graph_work_most(const struct ggml_cgraph *graph, int n_thre
 #define GGML_ATTN_STRIPE 4
 GGML_API bool ggml_flash_attn_ext_set_blocks(struct ggml_tensor *a, struct ggml_tensor *query, struct ggml_tensor *table);
 
+// ---- building again ---------------------------------------------------------------------------------------------
+// Graphs of one program differ from each other in sizes or in nothing more often than in form. A context that is filled again, by the
+// same calls in the same order, gives back the tensors that it had: each builder finds its own in its place, and the graph does not have
+// to be walked, nor, where nothing differs, allocated.
+enum ggml_rebuilt {
+    GGML_REBUILT_SAME = 0,  // every tensor and the graph are as before, with the memory that they had
+    GGML_REBUILT_SIZES,  // the same operations read the same tensors, but sizes, offsets or parameters differ: allocate it anew
+    GGML_REBUILT_OTHER,  // neither; the graph is of no use: ggml_reset, and build once more
+};
+
+// Empties ctx as ggml_reset does, but remembers what it had: no tensors with data of their own, and one graph, made before any node of
+// it. Tensors outside of ctx must be as they were. Until ggml_rebuild_end the graph is not to be looked at, a tensor may be changed
+// only until the next one is made, flags apart, and names stay as they were. Other contexts may not add to the graph. Owner, thread: as for ctx.
+GGML_API void ggml_rebuild_begin(struct ggml_context *ctx);
+// Ends it, and says what came of it. NULL, or not begun: GGML_REBUILT_OTHER.
+GGML_API enum ggml_rebuilt ggml_rebuild_end(struct ggml_context *ctx);
+
 // ---- GGUF ------------------------------------------------------------------------------------------------------
 struct gguf_context;
 

@@ -97,12 +97,12 @@ struct graph {
     struct ggml_tensor *states_r[MAX_LAYERS], *states_s[MAX_LAYERS];
     struct ggml_tensor *sel;  // selection that layers hand on (sparse attention)
     void *arch_state;         // what an architecture keeps between its layers of one graph
-    struct graph_input inputs[GRAPH_MAX_INPUTS];
     int32_t n_inputs;
-    struct ggml_tensor *logits;   // [n_vocab, n_outputs]
-    struct ggml_tensor *embd;     // [n_embd_out, n_outputs]
-    struct ggml_tensor *pooled;   // [n_embd_out or n_cls_out, n_seqs]
-    struct ggml_tensor *enc_out;  // [n_embd, n_tokens] of an encoder for its decoder
+    struct ggml_tensor *logits;                   // [n_vocab, n_outputs]
+    struct ggml_tensor *embd;                     // [n_embd_out, n_outputs]
+    struct ggml_tensor *pooled;                   // [n_embd_out or n_cls_out, n_seqs]
+    struct ggml_tensor *enc_out;                  // [n_embd, n_tokens] of an encoder for its decoder
+    struct graph_input inputs[GRAPH_MAX_INPUTS];  // last, and only n_inputs of them mean anything
 };
 
 // An input of this graph, found again if it exists. ne1 = 0: one dimension. NULL fill: the caller looks after the content.

@@ -77,6 +77,7 @@ struct kept_graph {
     struct ggml_context *headers;  // NULL: not made (yet)
     size_t n_nodes;                // that there is room for
     struct graph g;
+    bool built;     // the headers hold a whole graph
     bool ready;     // built for g.n and allocated in sched
     uint64_t used;  // n_runs when it was last computed
     // results that are written where callers read them

@@ -1,5 +1,6 @@
 // From a micro-batch to a computed graph: build (or reuse: graphs of equal shape are the same), allocate, fill the inputs, run.
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,8 +41,9 @@ size_t graph_memory(const struct llama_context *ctx) {
     return n;
 }
 
+// What graphs were built of is not what it was.
 static void forget(struct llama_context *ctx) {
-    for (int i = 0; i < RUN_KEPT; i++) ctx->kept[i].ready = false;
+    for (int i = 0; i < RUN_KEPT; i++) ctx->kept[i].ready = ctx->kept[i].built = false;
 }
 
 // ---- results that are written where callers read them -----------------------------------------------------------------------
@@ -85,8 +87,17 @@ static void move_results(struct kept_graph *k, int first, int end, float *to) {
 
 // ---- building -------------------------------------------------------------------------------------------------------------
 
+// As if all of it were set to zero: no entry by layer or cache was written beyond those of the model, no input beyond n_inputs.
+static void graph_clear(struct graph *g, const struct hparams *hp) {
+    struct ggml_tensor **const tables[] = {g->cache_k, g->cache_v, g->cache_x, g->states_r, g->states_s};
+    const int32_t all = hp->n_block + hp->n_layer + hp->n_cache, n = all < MAX_LAYERS ? all : MAX_LAYERS;
+    memset(g, 0, offsetof(struct graph, cache_k));
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) memset(tables[i], 0, (size_t) n * sizeof **tables);
+    memset(&g->sel, 0, sizeof *g - offsetof(struct graph, sel) - sizeof g->inputs);
+}
+
 void graph_open(const struct llama_context *ctx, struct graph *g, struct ggml_context *in, const struct ubatch_shape *n) {
-    memset(g, 0, sizeof *g);
+    graph_clear(g, &ctx->model->hp);
     g->ctx = in;
     g->hp = &ctx->model->hp;
     g->w = &ctx->model->w;
@@ -99,13 +110,11 @@ void graph_open(const struct llama_context *ctx, struct graph *g, struct ggml_co
     g->n = *n;
 }
 
-// Into the graph at hand.
-static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
+// Into the headers at hand, which are empty or filled again.
+static enum err build_nodes(struct llama_context *ctx, const struct ubatch_shape *n) {
     struct kept_graph *k = ctx->at;
     struct graph *g = &k->g;
-    k->ready = false;
-    k->n_placed = k->n_placed_logits = 0;
-    ggml_reset(k->headers);
+    k->ready = k->built = false;
     graph_open(ctx, g, k->headers, n);
     g->mem = n->encode ? NULL : ctx->mem;
     g->gf = ggml_new_graph_custom(k->headers, k->n_nodes, false);
@@ -118,14 +127,38 @@ static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
         if (ggml_is_error(results[i])) return ERR_FAILED;  // the builder that was misused has said why
         ggml_set_output(results[i]);
     }
+    return ERR_OK;
+}
+
+static void place_results(struct llama_context *ctx) {
+    struct kept_graph *k = ctx->at;
+    const struct graph *g = &k->g;
+    k->n_placed = 0;
     const bool on_host = ctx->model->output_dev == ctx->model->cpu;
     if (on_host && g->logits) place_result(ctx, g->logits, ctx->out.logits);
     k->n_placed_logits = k->n_placed;
-    if (on_host && g->embd && n->want_embd && !g->pooled && n->n_outputs > 0) place_result(ctx, g->embd, ctx->out.embd);
+    if (on_host && g->embd && g->n.want_embd && !g->pooled && g->n.n_outputs > 0) place_result(ctx, g->embd, ctx->out.embd);
+}
+
+static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
+    ggml_reset(ctx->at->headers);
+    TRY(build_nodes(ctx, n));
+    place_results(ctx);
+    ctx->at->built = true;
     return ERR_OK;
 }
 
 static bool same_shape(const struct ubatch_shape *a, const struct ubatch_shape *b) { return !memcmp(a, b, sizeof *a); }
+
+static int few(int n) { return n < 2 ? n : 2; }
+
+// Whether graphs of two shapes are likely to differ in sizes only.
+static bool same_form(const struct ubatch_shape *a, const struct ubatch_shape *b) {
+    return a->has_token == b->has_token && a->has_embd == b->has_embd && a->encode == b->encode && a->causal == b->causal &&
+           a->want_logits == b->want_logits && a->want_embd == b->want_embd && !a->n_outputs == !b->n_outputs &&
+           (a->n_outputs < a->n_tokens) == (b->n_outputs < b->n_tokens) && !a->n_seq_tokens == !b->n_seq_tokens &&
+           few(a->n_slots) == few(b->n_slots);
+}
 
 enum err graph_fill_inputs(struct llama_context *ctx, const struct graph *g, const struct ubatch *ub) {
     for (int i = 0; i < g->n_inputs; i++) {
@@ -182,8 +215,31 @@ static bool alloc(struct llama_context *ctx) {
     return ggml_backend_sched_alloc_graph(ctx->sched, ctx->at->g.gf);
 }
 
+// Over the graph at hand, if it is of the same form. SAME: it has its memory, too, if the scheduler still has it so.
+static enum ggml_rebuilt build_over(struct llama_context *ctx, const struct ubatch_shape *n) {
+    struct kept_graph *k = ctx->at;
+    if (!k->built || !keeps(ctx) || !same_form(&k->g.n, n)) return GGML_REBUILT_OTHER;
+    ggml_rebuild_begin(k->headers);
+    const enum err e = build_nodes(ctx, n);
+    const enum ggml_rebuilt how = ggml_rebuild_end(k->headers);
+    if (e != ERR_OK || how == GGML_REBUILT_OTHER) return GGML_REBUILT_OTHER;
+    k->built = true;
+    const bool same = how == GGML_REBUILT_SAME;
+    for (int i = 0; i < k->n_placed; i++) {
+        k->placed[i].t->buffer = same ? ctx->out.buf : NULL;  // it may be another since
+        k->placed[i].t->data = NULL;
+    }
+    if (!same) place_results(ctx);
+    return how;
+}
+
 static enum ggml_status build_and_alloc(struct llama_context *ctx, const struct ubatch_shape *n) {
-    if (build(ctx, n) != ERR_OK) return GGML_STATUS_FAILED;
+    const enum ggml_rebuilt how = build_over(ctx, n);
+    if (how == GGML_REBUILT_SAME && ggml_backend_sched_resume_graph(ctx->sched, ctx->at->g.gf)) {
+        ctx->at->ready = true;
+        return GGML_STATUS_SUCCESS;
+    }
+    if (how == GGML_REBUILT_OTHER && build(ctx, n) != ERR_OK) return GGML_STATUS_FAILED;
     ctx->at->ready = alloc(ctx);
     return ctx->at->ready ? GGML_STATUS_SUCCESS : GGML_STATUS_ALLOC_FAILED;
 }
@@ -379,7 +435,7 @@ static enum err run_shift(struct llama_context *ctx, const struct shift_job *job
     struct kept_graph *at = ctx->at = &ctx->kept[0];
     struct graph *g = &at->g;
     const struct hparams *hp = &ctx->model->hp;
-    at->ready = false;
+    at->ready = at->built = false;
     at->n_placed = at->n_placed_logits = 0;
     ggml_reset(at->headers);
     memset(g, 0, sizeof *g);

@@ -100,6 +100,7 @@ static struct ggml_cgraph *copy_graph(const struct copier *c, struct ggml_cgraph
     if (!d) return NULL;
     for (int i = 0; i < g->n_leafs; i++) d->leafs[d->n_leafs++] = copy_of(c, g->leafs[i]);
     for (int i = 0; i < g->n_nodes; i++) d->nodes[d->n_nodes++] = copy_of(c, g->nodes[i]);
+    memset(d->ends, 0, (size_t) d->n_nodes);
     graph_touch(d);
     return d;
 }

@@ -34,6 +34,7 @@ static size_t lay_out(struct ggml_cgraph *g, size_t size, bool grads) {
     PLACE(use_counts, n);
     PLACE(visited.used, n / 32);
     PLACE(cursor, size);
+    PLACE(ends, size);
     PLACE(failure, GRAPH_FAILURE_SIZE);
 #undef PLACE
     return at;
@@ -54,6 +55,7 @@ struct ggml_cgraph *ggml_new_graph_custom(struct ggml_context *ctx, size_t size,
     struct ggml_object *o = context_object_new(ctx, GGML_OBJECT_TYPE_GRAPH, lay_out(NULL, size, grads));
     if (!o) return NULL;
     struct ggml_cgraph *g = object_content(ctx, o);
+    if (ctx->rebuild.graph == g && g->size == (int) size && !g->grads == !grads) return g;
     *g = (struct ggml_cgraph){.size = (int) size};
     lay_out(g, size, grads);
     g->visited.size = set_size(size);
@@ -103,6 +105,7 @@ static void append(struct ggml_cgraph *g, struct ggml_tensor *t) {
         g->leafs[g->n_leafs++] = t;
     } else {
         if (t->name[0] == '\0') tensor_name_number(t, "node_", g->n_nodes);
+        g->ends[g->n_nodes] = 0;
         g->nodes[g->n_nodes++] = t;
     }
 }
@@ -171,6 +174,18 @@ static inline bool enter_sources(struct walk *w, struct ggml_tensor *t, bool *fa
     return false;
 }
 
+// Notes that a call ended here, for when the graph is built again.
+static void note_end(struct ggml_cgraph *g, int n_before, bool compute) {
+    if (g->n_nodes == 0) return;
+    uint8_t *end = &g->ends[g->n_nodes - 1];
+    if (!compute)
+        *end = 0;
+    else if (g->n_nodes > n_before)
+        *end = 1;
+    else if (*end > 0 && *end < UINT8_MAX)
+        ++*end;
+}
+
 static void expand(struct ggml_cgraph *g, struct ggml_tensor *root, bool compute) {
     struct walk w = {.g = g, .compute = compute};
     bool failed = false;
@@ -200,10 +215,16 @@ static void add(struct ggml_cgraph *g, struct ggml_tensor *tensor, bool compute,
         return;
     }
     if (!tensor) (void) err_set(ERR_INVALID, "%s: no tensor given (NULL)", call);
+    if (g->again) {
+        rebuild_expand(g, tensor, compute);
+        return;
+    }
     if (!tensor || ggml_is_error(tensor)) {
         graph_set_failed(g);
     } else {
+        const int n_before = g->n_nodes;
         expand(g, tensor, compute);
+        note_end(g, n_before, compute);
     }
     graph_touch(g);
 }
@@ -239,6 +260,7 @@ void ggml_graph_add_node(struct ggml_cgraph *cgraph, struct ggml_tensor *tensor)
         return;
     }
     tensor->flags |= GGML_TENSOR_FLAG_COMPUTE;
+    cgraph->ends[cgraph->n_nodes] = 0;
     cgraph->nodes[cgraph->n_nodes++] = tensor;
     graph_touch(cgraph);
 }
@@ -273,6 +295,7 @@ void ggml_graph_cpy(struct ggml_cgraph *src, struct ggml_cgraph *dst) {
         return;
     }
     memcpy(dst->nodes, src->nodes, (size_t) src->n_nodes * sizeof *dst->nodes);
+    memset(dst->ends, 0, (size_t) src->n_nodes);
     if (src->n_leafs) memcpy(dst->leafs, src->leafs, (size_t) src->n_leafs * sizeof *dst->leafs);
     dst->n_nodes = src->n_nodes;
     dst->n_leafs = src->n_leafs;

@@ -41,6 +41,7 @@ void ggml_reset(struct ggml_context *ctx) {
     if (!ctx) return;
     ctx->n_objects = 0;
     ctx->first = ctx->last = NULL;
+    ctx->rebuild = (struct rebuild){.on = false};
 }
 
 void ggml_free(struct ggml_context *ctx) {
@@ -79,6 +80,7 @@ struct ggml_object *context_object_new(struct ggml_context *ctx, enum ggml_objec
         return NULL;
     }
     struct ggml_object *o = (struct ggml_object *) (ctx->mem_buffer + used);
+    if (ctx->rebuild.on) rebuild_next(ctx, o, type, GGML_PAD(size, GGML_MEM_ALIGN));
     *o = (struct ggml_object){.offs = used + sizeof *o, .size = GGML_PAD(size, GGML_MEM_ALIGN), .type = type};
     if (ctx->last) {
         ctx->last->next = o;

@@ -53,7 +53,12 @@ struct ggml_cgraph {
     uint64_t uid;     // changes whenever the content changes; equal uid means same graph
     uint64_t placed;  // epoch of the allocator (gallocr.h) that gave its tensors their memory; 0: none since the last change
     uint8_t *cursor;  // [size] scratch of the walk: next source of each node on its stack
-    char *failure;    // [GRAPH_FAILURE_SIZE] why the graph cannot be computed, "" if it can
+    // [size] of the last node that a call to expand the graph added: one more than the calls after it that added none; else 0
+    uint8_t *ends;
+    struct ggml_context
+        *again;  // not NULL: being built again there (rebuild.c), `at` nodes so far and `calls` that add none to come
+    int at, calls;
+    char *failure;  // [GRAPH_FAILURE_SIZE] why the graph cannot be computed, "" if it can
 };
 
 #define GRAPH_FAILURE_SIZE 256
@@ -62,6 +67,12 @@ struct ggml_cgraph {
 void graph_set_failed(struct ggml_cgraph *g);
 // Gives the graph a new uid; whoever changes its arrays calls this.
 void graph_touch(struct ggml_cgraph *g);
+// What was made in ctx before in the place of the next tensor, if the context is filled again and nothing differed so far; then a
+// builder that would make the same gives it back by tensor_keep. Else NULL.
+struct ggml_tensor *tensor_before(struct ggml_context *ctx);
+struct ggml_tensor *tensor_keep(struct ggml_context *ctx, struct ggml_tensor *t);
+// The same, where more is to be said of t before the next tensor is made: it is compared then, with what it is now.
+void tensor_reopen(struct ggml_context *ctx, struct ggml_tensor *t);
 // A number that was never given before.
 uint64_t graph_serial(void);
 // Number of uses of a tensor by the graph's nodes; 0 if it is not part of it.

@@ -2,6 +2,7 @@
 // neighbours along dimension i (between blocks for i = 0 where the type has blocks).
 // NULL, which a look-up by name may give, has no size and no shape: 0 and false.
 #include "graph/graph_int.h"
+#include "type/type.h"
 
 #include <string.h>
 
@@ -61,10 +62,12 @@ int ggml_n_dims(const struct ggml_tensor *tensor) {
 // then begin a new run). The stride of a dimension of one element (or block) does not matter.
 static bool packed(const struct ggml_tensor *t, int free, int to) {
     if (!t) return false;
-    const int64_t block = ggml_blck_size(t->type);
-    size_t next = ggml_type_size(t->type);
+    const struct type *facts = type_facts(t->type);
+    if (!facts) return false;
+    const int64_t block = facts->block;
+    size_t next = facts->size;
     if (t->ne[0] != block && t->nb[0] != next) return false;
-    next *= (size_t) (t->ne[0] / block);
+    next *= (size_t) (block == 1 ? t->ne[0] : t->ne[0] / block);
     for (int i = 1; i < to; i++) {
         if (i <= free) {
             next = t->nb[i];

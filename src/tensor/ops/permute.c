@@ -23,6 +23,9 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
 struct ggml_tensor *ggml_permute(struct ggml_context *ctx, struct ggml_tensor *a, int axis0, int axis1, int axis2,
                                  int axis3) {
     const int32_t axis[GGML_MAX_DIMS] = {axis0, axis1, axis2, axis3};
+    struct ggml_tensor *before = a ? tensor_before(ctx) : NULL;
+    if (before && before->op == GGML_OP_PERMUTE && before->src[0] == a && memcmp(before->op_params, axis, sizeof axis) == 0)
+        return tensor_keep(ctx, before);
     if (check(axis) != ERR_OK) return tensor_error();
     struct ggml_tensor *t = ggml_view_tensor(ctx, a);
     if (ggml_is_error(t)) return t;

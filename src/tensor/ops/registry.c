@@ -99,9 +99,78 @@ static enum err check_over(const struct ggml_tensor *t, const struct ggml_tensor
                    (long long) shape->ne[2], (long long) shape->ne[3]);
 }
 
-struct ggml_tensor *op_build_as(struct ggml_context *ctx, enum ggml_op id, const struct op_shape *want,
-                                struct ggml_tensor *over, const int32_t *params, int n_params, struct ggml_tensor **src,
-                                int n_src) {
+// ---- as before (graph/rebuild.c) --------------------------------------------------------------------------------------
+
+// Whether t, which was made before from sources as they are now, began as what would be made.
+static bool began_so(const struct ggml_tensor *t, enum ggml_op id, const struct op_shape *want,
+                     const struct ggml_tensor *over, const int32_t *params, int n_params, struct ggml_tensor *const *src,
+                     int n_src) {
+    uintptr_t other = t->op ^ id;
+    for (int i = 0; i < n_src; i++) other |= (uintptr_t) t->src[i] ^ (uintptr_t) src[i];
+    if (other || (n_params && memcmp(t->op_params, params, (size_t) n_params * sizeof *params) != 0)) return false;
+    if (want && (t->type != want->type || memcmp(t->ne, want->ne, sizeof t->ne) != 0)) return false;
+    return over ? t->view_src == (over->view_src ? over->view_src : over) && t->view_offs == over->view_offs : !t->view_src;
+}
+
+// Nearly all operations have so few sources and parameters; what is behind those is six words of either.
+enum { FEW = 4, N_FURTHER = 6 };
+_Static_assert(GGML_MAX_SRC == FEW + N_FURTHER && sizeof(void *) == 8, "sources behind the first few");
+_Static_assert(GGML_MAX_OP_PARAMS == FEW * 4 + N_FURTHER * 8, "parameters behind the first few");
+
+static inline uint64_t further(const void *words) {
+    uint64_t w[N_FURTHER];
+    memcpy(w, words, sizeof w);
+    return w[0] | w[1] | w[2] | w[3] | w[4] | w[5];
+}
+
+static inline uint64_t among_few(const struct ggml_tensor *t, int n_params, int n_src) {
+    uint64_t more = 0;
+    switch (n_src) {
+        case 0: more |= (uintptr_t) t->src[0];  // fall through
+        case 1: more |= (uintptr_t) t->src[1];  // fall through
+        case 2: more |= (uintptr_t) t->src[2];  // fall through
+        case 3: more |= (uintptr_t) t->src[3];  // fall through
+        default: break;
+    }
+    switch (n_params) {
+        case 0: more |= (uint32_t) t->op_params[0];  // fall through
+        case 1: more |= (uint32_t) t->op_params[1];  // fall through
+        case 2: more |= (uint32_t) t->op_params[2];  // fall through
+        case 3: more |= (uint32_t) t->op_params[3];  // fall through
+        default: break;
+    }
+    return more;
+}
+
+// Whether t has no sources and parameters but the first ones.
+static inline bool no_more(const struct ggml_tensor *t, int n_params, int n_src) {
+    if (n_src <= FEW && n_params <= FEW)
+        return !(among_few(t, n_params, n_src) | further(&t->src[FEW]) | further(&t->op_params[FEW]));
+    uint64_t more = 0;
+    for (int i = n_src; i < GGML_MAX_SRC; i++) more |= (uintptr_t) t->src[i];
+    for (int i = n_params; i < GGML_MAX_OP_PARAMS / 4; i++) more |= (uint32_t) t->op_params[i];
+    return !more;
+}
+
+// What was made here before, if it is what would be made; sources and parameters that were added to it afterwards are taken off, to be
+// added again. Else NULL.
+static inline struct ggml_tensor *as_before(struct ggml_context *ctx, enum ggml_op id, const struct op_shape *want,
+                                            const struct ggml_tensor *over, const int32_t *params, int n_params,
+                                            struct ggml_tensor *const *src, int n_src) {
+    struct ggml_tensor *t = tensor_before(ctx);
+    if (!t || !began_so(t, id, want, over, params, n_params, src, n_src)) return NULL;
+    if (no_more(t, n_params, n_src)) return tensor_keep(ctx, t);
+    tensor_reopen(ctx, t);
+    for (int i = n_src; i < GGML_MAX_SRC; i++) t->src[i] = NULL;
+    for (int i = n_params; i < GGML_MAX_OP_PARAMS / 4; i++) t->op_params[i] = 0;
+    return t;
+}
+
+// ---- building -------------------------------------------------------------------------------------------------------
+
+static struct ggml_tensor *build_new(struct ggml_context *ctx, enum ggml_op id, const struct op_shape *want,
+                                     struct ggml_tensor *over, const int32_t *params, int n_params, struct ggml_tensor **src,
+                                     int n_src) {
     for (int i = 0; i < n_src; i++) {
         if (src[i] && ggml_is_error(src[i])) return src[i];
     }
@@ -138,7 +207,16 @@ struct ggml_tensor *op_build_as(struct ggml_context *ctx, enum ggml_op id, const
     return t;
 }
 
+struct ggml_tensor *op_build_as(struct ggml_context *ctx, enum ggml_op id, const struct op_shape *want,
+                                struct ggml_tensor *over, const int32_t *params, int n_params, struct ggml_tensor **src,
+                                int n_src) {
+    struct ggml_tensor *t = as_before(ctx, id, want, over, params, n_params, src, n_src);
+    return t ? t : build_new(ctx, id, want, over, params, n_params, src, n_src);
+}
+
 struct ggml_tensor *op_build(struct ggml_context *ctx, enum ggml_op id, bool inplace, const int32_t *params, int n_params,
                              struct ggml_tensor **src, int n_src) {
-    return op_build_as(ctx, id, NULL, inplace && n_src > 0 ? src[0] : NULL, params, n_params, src, n_src);
+    struct ggml_tensor *over = inplace && n_src > 0 ? src[0] : NULL,
+                       *t = as_before(ctx, id, NULL, over, params, n_params, src, n_src);
+    return t ? t : build_new(ctx, id, NULL, over, params, n_params, src, n_src);
 }

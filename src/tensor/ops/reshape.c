@@ -30,6 +30,9 @@ static struct ggml_tensor *reshape(struct ggml_context *ctx, struct ggml_tensor 
         return tensor_error();
     }
     if (ggml_is_error(a)) return a;
+    struct ggml_tensor *before = tensor_before(ctx);
+    if (before && before->op == GGML_OP_RESHAPE && before->src[0] == a && memcmp(before->ne, ne, sizeof ne) == 0)
+        return tensor_keep(ctx, before);
     if (check(a, ne) != ERR_OK) return tensor_error();
     struct ggml_tensor *t = tensor_new(ctx, a->type, n_dims, sizes, a, 0);
     if (ggml_is_error(t)) return t;

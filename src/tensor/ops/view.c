@@ -34,6 +34,15 @@ static enum err infer(const struct ggml_tensor *t, struct op_shape *shape) {
     return check_window(t);
 }
 
+// Whether t, which was made before from a as it is now, is the view that would be made.
+static bool is_as_before(const struct ggml_tensor *t, const struct ggml_tensor *a, int n_dims, const int64_t *ne,
+                         const size_t *nb, size_t offset) {
+    int64_t other = t->op != GGML_OP_VIEW || t->src[0] != a;
+    for (int i = 0; i < GGML_MAX_DIMS; i++) other |= t->ne[i] ^ (i < n_dims ? ne[i] : 1);
+    for (int i = 1; i < n_dims; i++) other |= (int64_t) (t->nb[i] ^ nb[i - 1]);
+    return !other && memcmp(t->op_params, &offset, sizeof offset) == 0;
+}
+
 // nb: strides of dimensions 1 .. n_dims-1, the further ones follow; NULL for packed ones.
 static struct ggml_tensor *view(struct ggml_context *ctx, struct ggml_tensor *a, int n_dims, const int64_t *ne,
                                 const size_t *nb, size_t offset) {
@@ -42,6 +51,8 @@ static struct ggml_tensor *view(struct ggml_context *ctx, struct ggml_tensor *a,
         return tensor_error();
     }
     if (ggml_is_error(a)) return a;
+    struct ggml_tensor *before = tensor_before(ctx);
+    if (before && is_as_before(before, a, n_dims, ne, nb, offset)) return tensor_keep(ctx, before);
     // Judged before anything is taken from the context.
     struct ggml_tensor head = {.type = a->type, .ne = {1, 1, 1, 1}};
     head.view_src = a->view_src ? a->view_src : a;
