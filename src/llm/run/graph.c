@@ -226,8 +226,9 @@ static enum ggml_rebuilt build_over(struct llama_context *ctx, const struct ubat
     k->built = true;
     const bool same = how == GGML_REBUILT_SAME;
     for (int i = 0; i < k->n_placed; i++) {
-        k->placed[i].t->buffer = same ? ctx->out.buf : NULL;  // it may be another since
-        k->placed[i].t->data = NULL;
+        struct ggml_tensor *t = k->placed[i].t;
+        t->buffer = same ? ctx->out.buf : NULL;  // it may be another since
+        if (!same) t->data = NULL;               // else it moves before the graph runs
     }
     if (!same) place_results(ctx);
     return how;
