@@ -6,8 +6,10 @@
 // words j, j + L, j + 2L, ... in order (L lanes of the level), then the lanes are added in pairs, the pairs in pairs and so on,
 // and the piece is added to the total.
 // Quantized weights: activations become 8-bit integers with one F32 scale per 32; the integer sum of a group of 32 (or 16)
-// is exact, and the groups are added in order: total = fma(weight scale * activation scale, sum, total). This path
-// has the same bits at every level.
+// is exact, and the groups are added in order: total = fma(weight scale * activation scale, sum, total). Types whose blocks
+// hold 256 values and groups with scales of their own have one activation scale per block, which each group of 32 halves as often as
+// its values allow (unit: the power of two that is left): part = fma(weight scale, unit * sum, part) over
+// the groups of a block, then total = fma(activation scale, part, total). This path has the same bits at every level.
 #pragma once
 
 #include "ggml/types.h"

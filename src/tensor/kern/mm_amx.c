@@ -34,7 +34,7 @@ struct tile_config {
 // A group of 16 columns, side by side: a block of columns is those of all groups.
 struct column_group {
     int8_t q[COLS][32];
-    float d[COLS], sum[2][COLS];
+    float d[COLS], base[COLS], sum[2][COLS];
 };
 
 // Tile 0: columns of activations, one per row of the tile, depth bytes each; 1: rows of weights, transposed by fours; 4 and 5: sums,
@@ -57,64 +57,73 @@ AMX_INLINE void configure(int C, int depth) {
         TILE_I8(t, 0, 1);                                                                                                   \
     } while (0)
 
-// x as floats, -2^22 <= x < 2^22. Near tile instructions conversions and multiplications run at half speed, additions do not.
-INLINE vf small_to_float(vi x) { return vf_sub(vf_from_bits(vi_add(x, vi_set1(0x4b400000))), vf_set1(0x1.8p23f)); }
+// x units as a float, -2^22 <= x < 2^22, base being 1.5 * 2^23 units. Near tile instructions conversions and multiplications run at half
+// speed, additions do not.
+INLINE vf small_to_float(vi x, vf base) { return vf_sub(vf_from_bits(vi_add(x, vf_bits(base))), base); }
 
 // acc[c] += the sums of one part of a group, scaled.
-INLINE void scale_group(bool min, int C, const struct panel_group *g, const struct column_group *x, int lane, int part,
-                        int32_t (*sums)[L], vf *acc) {
+INLINE void scale_group(bool min, int per, int C, const struct panel_group *g, const struct column_group *x, int lane,
+                        int part, int32_t (*sums)[L], vf *acc) {
     const vf s = vf_load(g->s[part]), m = vf_load(g->m[part]);
     UNROLL for (int c = 0; c < C; c++) {
-        acc[c] = vf_fma(vf_mul(s, vf_set1(x->d[lane + c])), small_to_float(vi_load(sums[c])), acc[c]);
+        const vf sum = small_to_float(vi_load(sums[c]), per == 32 ? vf_set1(0x1.8p23f) : vf_set1(x->base[lane + c]));
+        acc[c] = vf_fma(per == 32 ? vf_mul(s, vf_set1(x->d[lane + c])) : s, sum, acc[c]);
         if (min) acc[c] = vf_fma(m, vf_set1(x->sum[part][lane + c]), acc[c]);
+    }
+}
+
+// A block of 256 is done: its part of the sums, scaled, to the totals.
+INLINE void scale_block(int C, const struct column_group *x, int lane, vf *acc, float *total) {
+    UNROLL for (int c = 0; c < C; c++) {
+        vf_store(total + c * L, vf_fma(vf_set1(x->d[lane + c]), acc[c], vf_load(total + c * L)));
+        acc[c] = vf_zero();
     }
 }
 
 // total[c * L ...] += n groups of L rows times C columns, those from `lane` of a block. Sums of one part are formed while those before them are stored and those
 // before these are scaled.
-AMX_INLINE void amx_tile(int sub, bool min, int C, const struct panel_group *g, int n, const struct column_group *x,
+AMX_INLINE void amx_tile(int sub, bool min, int per, int C, const struct panel_group *g, int n, const struct column_group *x,
                          int lane, float *total) {
     enum { RING = 4 };
     _Alignas(64) int32_t buffer[RING][COLS][L];
     const int parts = 32 / sub, steps = n * parts;
     vf acc[COLS];
-    UNROLL for (int c = 0; c < C; c++) acc[c] = vf_load(total + c * L);
+    UNROLL for (int c = 0; c < C; c++) acc[c] = per == 32 ? vf_load(total + c * L) : vf_zero();
     SUM_GROUP(4, sub, g, x, lane, 0);
     for (int i = 0; i <= steps; i += 2) {  // step i is part i % parts of group i / parts; g and x are those of i
         const int back = parts == 2, on = parts == 2 ? 0 : 1, on2 = parts == 2 ? 1 : 2;
         if (i + 1 < steps) SUM_GROUP(5, sub, g + on, x + on, lane, parts - 1);
         if (i < steps) TILE_STORE(4, buffer[i % RING], 64);
-        if (i > 0) scale_group(min, C, g - 1, x - 1, lane, back, buffer[(i - 1) % RING], acc);
+        if (i > 0) scale_group(min, per, C, g - 1, x - 1, lane, back, buffer[(i - 1) % RING], acc);
+        if (per == 256 && i > 0 && i % (8 * parts) == 0) scale_block(C, x - 1, lane, acc, total);
         if (i + 2 < steps) SUM_GROUP(4, sub, g + on2, x + on2, lane, 0);
         if (i + 1 < steps) TILE_STORE(5, buffer[(i + 1) % RING], 64);
-        if (i < steps) scale_group(min, C, g, x, lane, 0, buffer[i % RING], acc);
+        if (i < steps) scale_group(min, per, C, g, x, lane, 0, buffer[i % RING], acc);
         g += on2;
         x += on2;
     }
+    if (per == 256) return;
     UNROLL for (int c = 0; c < C; c++) vf_store(total + c * L, acc[c]);
 }
 
 typedef void tile_fn(const struct panel_group *g, int n, const struct column_group *x, int lane, float *total);
 
-#define TILE(name, sub, min, C)                                                                                             \
+#define TILE(name, sub, min, per, C)                                                                                        \
     AMX static void name##_##C(const struct panel_group *g, int n, const struct column_group *x, int lane, float *total) {  \
-        amx_tile(sub, min, C, g, n, x, lane, total);                                                                        \
+        amx_tile(sub, min, per, C, g, n, x, lane, total);                                                                   \
     }
-// clang-format off
-#define TILES(name, sub, min) \
-    TILE(name, sub, min, 1) TILE(name, sub, min, 2) TILE(name, sub, min, 3) TILE(name, sub, min, 4) \
-    TILE(name, sub, min, 5) TILE(name, sub, min, 6) TILE(name, sub, min, 7) TILE(name, sub, min, 8) \
-    TILE(name, sub, min, 9) TILE(name, sub, min, 10) TILE(name, sub, min, 11) TILE(name, sub, min, 12) \
-    TILE(name, sub, min, 13) TILE(name, sub, min, 14) TILE(name, sub, min, 15) TILE(name, sub, min, 16) \
-    static tile_fn *const name[17] = { \
-        0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7, name##_8, \
-        name##_9, name##_10, name##_11, name##_12, name##_13, name##_14, name##_15, name##_16};
-// clang-format on
+// By columns / 4: tiles take 4, 8 or 16.
+#define TILES(name, sub, min, per)                                                                                          \
+    TILE(name, sub, min, per, 4)                                                                                            \
+    TILE(name, sub, min, per, 8)                                                                                            \
+    TILE(name, sub, min, per, 16)                                                                                           \
+    static tile_fn *const name[5] = {0, name##_4, name##_8, 0, name##_16};
 
-TILES(tiles_32_0, 32, false)
-TILES(tiles_32_1, 32, true)
-TILES(tiles_16_0, 16, false)
-TILES(tiles_16_1, 16, true)
+TILES(tiles_32_0_32, 32, false, 32)
+TILES(tiles_32_1_32, 32, true, 32)
+TILES(tiles_32_1_256, 32, true, 256)
+TILES(tiles_16_0_256, 16, false, 256)
+TILES(tiles_16_1_256, 16, true, 256)
 
 // Scratch of a thread: a block of columns, where those of a job do not lie so, then as many panels of all groups as stay in the second-level cache.
 struct scratch {
@@ -170,6 +179,15 @@ static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_
     unpack(s->rows[0], sizeof s->rows[0], n, out, 1);
 }
 
+// C lanes from `lane` as the lanes a tile takes: 4, 8 or 16, of which those before `skip` and after C more are not wanted.
+struct lanes {
+    int first, n, skip;
+};
+INLINE struct lanes lanes_of(int lane, int C) {
+    const int n = C <= 4 ? 4 : C <= 8 ? 8 : COLS, first = lane + n <= COLS ? lane : COLS - n;
+    return (struct lanes){first, n, lane - first};
+}
+
 INLINE const struct column_group *block_of(const struct mm_job *j, int64_t column) {
     return (const void *) (j->act + (size_t) (column / COLS * COLS) * j->act_stride);
 }
@@ -187,6 +205,7 @@ static const struct column_group *find_block(const struct mm_job *j, int64_t c0,
         for (int64_t i = 0; i < n_group; i++) {
             _mm256_storeu_si256((__m256i *) out[i].q[c], _mm256_loadu_si256((const __m256i *) x[i].q[l]));
             out[i].d[c] = x[i].d[l];
+            out[i].base[c] = x[i].base[l];
             out[i].sum[0][c] = x[i].sum[0][l];
             out[i].sum[1][c] = x[i].sum[1][l];
         }
@@ -205,16 +224,17 @@ AMX static void amx_few(const struct mm_job *j, unpack_fn *unpack, tile_fn *cons
     const int C = (int) j->n_col, step = group_step(n_group);
     int lane;
     const struct column_group *x = find_block(j, 0, C, &lane);
-    configure(C, sub);
+    const struct lanes lanes = lanes_of(lane, C);
+    configure(lanes.n, sub);
     for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1); row++) {
         const struct span rows = row < run ? (struct span){j->row0 + row, run, 0, L} : span_at(j, j->row0 + run * L);
         memset(s->total[0], 0, sizeof s->total[0]);
         for (int64_t group = 0; group < n_group; group += step) {
             const int n = n_group - group < step ? (int) (n_group - group) : step;
             unpack_rows(j, type, unpack, s, &rows, group, n, panel);
-            tiles[C](panel, n, x + group, lane, s->total[0][0]);
+            tiles[lanes.n / 4](panel, n, x + group, lanes.first, s->total[0][0]);
         }
-        for (int c = 0; c < C; c++) span_store(mm_job_result(j, c), &rows, s->total[0][c]);
+        for (int c = 0; c < C; c++) span_store(mm_job_result(j, c), &rows, s->total[0][lanes.skip + c]);
     }
     __asm__ volatile("tilerelease" : :);
 }
@@ -231,6 +251,12 @@ static void prefetch_rows(const struct mm_job *j, const struct type *type, int64
     for (int64_t r = row; r < row + L && r < j->n_row; r++) {
         for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(j->a + (size_t) r * j->a_stride + at, 0, 2);
     }
+}
+
+// Where range i of n begins: at whole blocks of 256, if groups make such.
+INLINE int64_t range_start(int64_t n_group, int64_t i, int64_t n) {
+    const int64_t at = n_group * i / n;
+    return n_group % 8 ? at : at / 8 * 8;
 }
 
 // Many columns: a few panels of rows are unpacked whole. They stay in the second-level cache while all columns pass by, 16 at a
@@ -258,56 +284,65 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
             int lane;
             C = n_tile_columns(j, c0);
             const struct column_group *x = find_block(j, c0, C, &lane);
-            if (C != configured) configure(C, sub);
-            configured = C;
+            const struct lanes lanes = lanes_of(lane, C);
+            if (lanes.n != configured) configure(lanes.n, sub);
+            configured = lanes.n;
             memset(s->total, 0, sizeof *s->total * (size_t) n_panel);
             for (int64_t i = 0; i < n_range; i++) {
-                const int64_t group = n_group * i / n_range;
-                const int n = (int) (n_group * (i + 1) / n_range - group);
+                const int64_t group = range_start(n_group, i, n_range);
+                const int n = (int) (range_start(n_group, i + 1, n_range) - group);
                 for (int p = 0; p < n_panel; p++) {
                     if (group + n == n_group) {  // results, which come next
                         for (int c = 0; c < C; c++) __builtin_prefetch(mm_job_result(j, c0 + c) + rows[p].lo, 1);
                     }
-                    tiles[C](panels + p * n_group + group, n, x + group, lane, s->total[p][0]);
+                    tiles[lanes.n / 4](panels + p * n_group + group, n, x + group, lanes.first, s->total[p][0]);
                 }
             }
             for (int c = 0; c < C; c++) {
                 float *y = mm_job_result(j, c0 + c);
-                for (int p = 0; p < n_panel; p++) span_store(y, rows + p, s->total[p][c]);
+                for (int p = 0; p < n_panel; p++) span_store(y, rows + p, s->total[p][lanes.skip + c]);
             }
         }
         __asm__ volatile("tilerelease" : :);
     }
 }
 
-INLINE void encode_lane(const float *x, int64_t k, struct column_group *block, int lane, int sub, bool min) {
-    struct mm_record r;
-    for (int64_t i = 0; i < k / 32; i++, block++) {
-        mm_record_encode(x + 32 * i, 32, &r, sub, min, 0);
-        memcpy(block->q[lane], r.q, 32);
-        block->d[lane] = r.d;
-        for (int h = 0; h < 2; h++) block->sum[h][lane] = min ? r.sum[h] : 0;
+INLINE void encode_lane(const float *x, int64_t k, struct column_group *block, int lane, int sub, bool min, int per) {
+    struct mm_record r[8];
+    for (int64_t i = 0; i < k; i += per) {
+        mm_record_encode(x + i, per, r, sub, min, 0, per);
+        for (int g = 0; g < per / 32; g++, block++) {
+            memcpy(block->q[lane], r[g].q, 32);
+            block->d[lane] = r[g].d;
+            block->base[lane] = r[g].base;
+            for (int h = 0; h < 2; h++) block->sum[h][lane] = min ? r[g].sum[h] : 0;
+        }
     }
 }
-static void encode_32(const float *x, int64_t k, void *block, int lane) { encode_lane(x, k, block, lane, 32, true); }
-static void encode_16(const float *x, int64_t k, void *block, int lane) { encode_lane(x, k, block, lane, 16, true); }
-static void encode_plain(const float *x, int64_t k, void *block, int lane) { encode_lane(x, k, block, lane, 32, false); }
+#define ENCODE(name, sub, min, per)                                                                                         \
+    static void name(const float *x, int64_t k, void *block, int lane) { encode_lane(x, k, block, lane, sub, min, per); }
+ENCODE(encode_32_0_32, 32, false, 32)
+ENCODE(encode_32_0_256, 32, false, 256)
+ENCODE(encode_32_1_32, 32, true, 32)
+ENCODE(encode_32_1_256, 32, true, 256)
+ENCODE(encode_16_1_256, 16, true, 256)
+#define tiles_16_0_32 tiles_16_0_256   // of no use: see mm_amx_path
+#define encode_16_0_32 encode_32_0_32  // sums are of no use without minima
+#define encode_16_0_256 encode_32_0_256
 static size_t block_bytes(int64_t k) { return (size_t) (k / 32) * (sizeof(struct column_group) / COLS); }
 
-#define QUANT(ID, name, sub, min, offset, max)                                                                              \
+#define QUANT(ID, name, sub, min, offset, max, per)                                                                         \
     static void run_##name(const struct mm_job *j) {                                                                        \
-        (j->n_col <= COLS ? amx_few : amx_many)(j, panel_##name, tiles_##sub##_##min, sub);                                 \
+        (j->n_col <= COLS ? amx_few : amx_many)(j, panel_##name, tiles_##sub##_##min##_##per, sub);                         \
     }                                                                                                                       \
     static const struct mm_path path_##name = {.form = MM_I8_BLOCKS,                                                        \
                                                .row_step = L,                                                               \
-                                               .variant = min ? sub : 0,                                                    \
+                                               .variant = (min ? sub : 0) + per,                                            \
                                                .act_bytes = block_bytes,                                                    \
                                                .scratch = amx_scratch,                                                      \
                                                .run = run_##name,                                                           \
                                                .block = COLS,                                                               \
-                                               .encode_lane = !min        ? encode_plain                                    \
-                                                              : sub == 32 ? encode_32                                       \
-                                                                          : encode_16};
+                                               .encode_lane = encode_##sub##_##min##_##per};
 #include "kern/mm_quant.def"
 #undef QUANT
 
@@ -315,9 +350,9 @@ const struct mm_path *mm_amx_path(enum ggml_type type, int64_t n_col, bool exact
     if (exact || n_col < LEAST) return NULL;
     const bool many = n_col > COLS;
     switch (type) {
-#define QUANT(ID, name, sub, min, ...)                                                                                      \
+#define QUANT(ID, name, sub, min, offset, max, per)                                                                         \
     case GGML_TYPE_##ID:                                                                                                    \
-        return sub == 32 || (many && !min) ? &path_##name : NULL;  // else halves are faster in vectors
+        return sub == 32 || (many && per == 256) ? &path_##name : NULL;  // else halves are faster in vectors
 #include "kern/mm_quant.def"
 #undef QUANT
         default: return NULL;

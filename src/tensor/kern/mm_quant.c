@@ -118,31 +118,42 @@ INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g,
 // ---- tiles ----------------------------------------------------------------------------------------------------------
 
 // total[(c * PANEL + r) * L ...] += n groups of R vectors of rows times C columns.
-INLINE void quant_tile(int sub, bool min, bool offset, int max, int R, int C, const struct panel_group *g, int n,
+INLINE void quant_tile(int sub, bool min, bool offset, int max, int per, int R, int C, const struct panel_group *g, int n,
                        const struct mm_record *const *x, ptrdiff_t ahead, float *total) {
     const struct mm_record *y[6];
     vf acc[2][6];
     UNROLL for (int c = 0; c < C; c++) {
         y[c] = x[c];
-        UNROLL for (int r = 0; r < R; r++) acc[r][c] = vf_load(total + (c * PANEL + r) * L);
+        UNROLL for (int r = 0; r < R; r++) acc[r][c] = per == 32 ? vf_load(total + (c * PANEL + r) * L) : vf_zero();
     }
     for (int i = 0; i < n; i++, g += R) {
         UNROLL for (int part = 0; part < 32 / sub; part++) {
             vi sum[2][6];
             UNROLL for (int c = 0; c < C; c++) {
-                UNROLL for (int r = 0; r < R; r++) sum[r][c] = vi_set1(offset ? y[c]->correction[part] : 0);
+                UNROLL for (int r = 0; r < R; r++) sum[r][c] = vi_set1(mm_record_start(y[c], part, min, offset, per));
             }
             dot_words(max, sub / 4, R, C, g, part * sub / 4, y, sum);
             UNROLL for (int c = 0; c < C; c++) {
                 const vf d = vf_set1(y[c]->d);
                 UNROLL for (int r = 0; r < R; r++) {
-                    acc[r][c] = vf_fma(vf_mul(vf_load(g[r].s[part]), d), vf_from_vi(sum[r][c]), acc[r][c]);
+                    const vf s = vf_load(g[r].s[part]);
+                    acc[r][c] = vf_fma(per == 32 ? vf_mul(s, d) : s, mm_record_sum(y[c], sum[r][c], per), acc[r][c]);
                     if (min) acc[r][c] = vf_fma(vf_load(g[r].m[part]), vf_set1(y[c]->sum[part]), acc[r][c]);
+                }
+            }
+        }
+        if (per == 256 && i % 8 == 7) {
+            UNROLL for (int c = 0; c < C; c++) {
+                UNROLL for (int r = 0; r < R; r++) {
+                    float *t = total + (c * PANEL + r) * L;
+                    vf_store(t, vf_fma(vf_set1(y[c]->d), acc[r][c], vf_load(t)));
+                    acc[r][c] = vf_zero();
                 }
             }
         }
         UNROLL for (int c = 0; c < C; c++) __builtin_prefetch((const char *) y[c]++ + ahead);
     }
+    if (per == 256) return;
     UNROLL for (int c = 0; c < C; c++) {
         UNROLL for (int r = 0; r < R; r++) vf_store(total + (c * PANEL + r) * L, acc[r][c]);
     }
@@ -151,77 +162,78 @@ INLINE void quant_tile(int sub, bool min, bool offset, int max, int R, int C, co
 // ahead: bytes from a column to the one that will be wanted in its place next.
 typedef void tile_fn(const struct panel_group *g, int n, const struct mm_record *const *x, ptrdiff_t ahead, float *total);
 
-#define TILE(name, sub, min, offset, max, R, C)                                                                             \
+#define TILE(name, sub, min, offset, max, per, R, C)                                                                        \
     static void name##_##R##_##C(const struct panel_group *g, int n, const struct mm_record *const *x, ptrdiff_t ahead,     \
                                  float *total) {                                                                            \
-        quant_tile(sub, min, offset, max, R, C, g, n, x, ahead, total);                                                     \
+        quant_tile(sub, min, offset, max, per, R, C, g, n, x, ahead, total);                                                \
     }
 #if MM_L == 8
-#define TILES_OF(name, sub, min, offset, max, R)                                                                            \
-    TILE(name, sub, min, offset, max, R, 1)                                                                                 \
-    TILE(name, sub, min, offset, max, R, 2)                                                                                 \
-    TILE(name, sub, min, offset, max, R, 3)                                                                                 \
-    TILE(name, sub, min, offset, max, R, 4)
+#define TILES_OF(name, sub, min, offset, max, per, R)                                                                       \
+    TILE(name, sub, min, offset, max, per, R, 1)                                                                            \
+    TILE(name, sub, min, offset, max, per, R, 2)                                                                            \
+    TILE(name, sub, min, offset, max, per, R, 3)                                                                            \
+    TILE(name, sub, min, offset, max, per, R, 4)
 #define ROW_OF(name, R)                                                                                                     \
     { 0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4 }
 #else
-#define TILES_OF(name, sub, min, offset, max, R)                                                                            \
-    TILE(name, sub, min, offset, max, R, 1)                                                                                 \
-    TILE(name, sub, min, offset, max, R, 2)                                                                                 \
-    TILE(name, sub, min, offset, max, R, 3)                                                                                 \
-    TILE(name, sub, min, offset, max, R, 4)                                                                                 \
-    TILE(name, sub, min, offset, max, R, 5)                                                                                 \
-    TILE(name, sub, min, offset, max, R, 6)
+#define TILES_OF(name, sub, min, offset, max, per, R)                                                                       \
+    TILE(name, sub, min, offset, max, per, R, 1)                                                                            \
+    TILE(name, sub, min, offset, max, per, R, 2)                                                                            \
+    TILE(name, sub, min, offset, max, per, R, 3)                                                                            \
+    TILE(name, sub, min, offset, max, per, R, 4)                                                                            \
+    TILE(name, sub, min, offset, max, per, R, 5)                                                                            \
+    TILE(name, sub, min, offset, max, per, R, 6)
 #define ROW_OF(name, R)                                                                                                     \
     { 0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4, name##_##R##_5, name##_##R##_6 }
 #endif
 #if MM_VNNI
-#define TILES(name, sub, min, offset, max)                                                                                  \
-    TILES_OF(name, sub, min, offset, max, 1)                                                                                \
-    TILES_OF(name, sub, min, offset, max, 2)                                                                                \
+#define TILES(name, sub, min, offset, max, per)                                                                             \
+    TILES_OF(name, sub, min, offset, max, per, 1)                                                                           \
+    TILES_OF(name, sub, min, offset, max, per, 2)                                                                           \
     static tile_fn *const name[2][7] = {ROW_OF(name, 1), ROW_OF(name, 2)};
 #else
-#define TILES(name, sub, min, offset, max)                                                                                  \
-    TILES_OF(name, sub, min, offset, max, 1)                                                                                \
+#define TILES(name, sub, min, offset, max, per)                                                                             \
+    TILES_OF(name, sub, min, offset, max, per, 1)                                                                           \
     static tile_fn *const name[1][7] = {ROW_OF(name, 1)};
 #endif
 
-// Which tiles serve a type: sub, min and, where products are summed in 16 bits, max.
-#if MM_VNNI
-TILES(tiles_32, 32, false, true, 255)
-TILES(tiles_32_min, 32, true, false, 255)
-TILES(tiles_16, 16, false, true, 255)
-TILES(tiles_16_min, 16, true, false, 255)
-#define tiles_32_0_15 tiles_32
-#define tiles_32_0_31 tiles_32
-#define tiles_32_0_255 tiles_32
-#define tiles_32_1_15 tiles_32_min
-#define tiles_32_1_31 tiles_32_min
-#define tiles_16_0_63 tiles_16
-#define tiles_16_0_255 tiles_16
-#define tiles_16_1_15 tiles_16_min
-#elif defined(VI_)
-TILES(tiles_32_0_15, 32, false, true, 15)
-TILES(tiles_32_0_31, 32, false, true, 31)
-TILES(tiles_32_0_255, 32, false, false, 255)
-TILES(tiles_32_1_15, 32, true, false, 15)
-TILES(tiles_32_1_31, 32, true, false, 31)
-TILES(tiles_16_0_63, 16, false, true, 63)
-TILES(tiles_16_0_255, 16, false, false, 255)
-TILES(tiles_16_1_15, 16, true, false, 15)
+// Which tiles serve a type: sub, min, per and, where products are summed in 16 bits, max.
+#if !MM_VNNI && defined(VI_)
+TILES(tiles_32_0_31_32, 32, false, true, 31, 32)
+TILES(tiles_32_0_255_32, 32, false, false, 255, 32)
+TILES(tiles_32_1_31_32, 32, true, false, 31, 32)
+TILES(tiles_32_1_31_256, 32, true, false, 31, 256)
+#if MM_L == 8
+TILES(tiles_32_0_15_32, 32, false, true, 15, 32)
+TILES(tiles_32_1_15_32, 32, true, false, 15, 32)
+TILES(tiles_32_1_15_256, 32, true, false, 15, 256)
+#else  // few processors have this level and none above: not worth the code
+#define tiles_32_0_15_32 tiles_32_0_31_32
+#define tiles_32_1_15_32 tiles_32_1_31_32
+#define tiles_32_1_15_256 tiles_32_1_31_256
+#endif
+TILES(tiles_16_0_63_32, 16, false, true, 63, 32)
+TILES(tiles_16_0_63_256, 16, false, true, 63, 256)
+TILES(tiles_16_0_255_256, 16, false, false, 255, 256)
+TILES(tiles_16_1_15_256, 16, true, false, 15, 256)
 #else
-TILES(tiles_32, 32, false, false, 255)
-TILES(tiles_32_min, 32, true, false, 255)
-TILES(tiles_16, 16, false, false, 255)
-TILES(tiles_16_min, 16, true, false, 255)
-#define tiles_32_0_15 tiles_32
-#define tiles_32_0_31 tiles_32
-#define tiles_32_0_255 tiles_32
-#define tiles_32_1_15 tiles_32_min
-#define tiles_32_1_31 tiles_32_min
-#define tiles_16_0_63 tiles_16
-#define tiles_16_0_255 tiles_16
-#define tiles_16_1_15 tiles_16_min
+TILES(tiles_32, 32, false, MM_VNNI, 255, 32)
+TILES(tiles_32_min, 32, true, false, 255, 32)
+TILES(tiles_32_min_block, 32, true, false, 255, 256)
+TILES(tiles_16, 16, false, MM_VNNI, 255, 32)
+TILES(tiles_16_block, 16, false, MM_VNNI, 255, 256)
+TILES(tiles_16_min_block, 16, true, false, 255, 256)
+#define tiles_32_0_15_32 tiles_32
+#define tiles_32_0_31_32 tiles_32
+#define tiles_32_0_255_32 tiles_32
+#define tiles_32_1_15_32 tiles_32_min
+#define tiles_32_1_31_32 tiles_32_min
+#define tiles_32_1_15_256 tiles_32_min_block
+#define tiles_32_1_31_256 tiles_32_min_block
+#define tiles_16_0_63_32 tiles_16
+#define tiles_16_0_63_256 tiles_16_block
+#define tiles_16_0_255_256 tiles_16_block
+#define tiles_16_1_15_256 tiles_16_min_block
 #endif
 
 // ---- rows times columns ---------------------------------------------------------------------------------------------
@@ -342,7 +354,8 @@ static int few_panel(const struct mm_job *j, int64_t row, struct span *rows) {
 }
 
 #if MM_VNNI
-// One column: every group is multiplied as soon as it is unpacked, a block of the largest kind at a time. The scales of all groups of
+// One column: every group is multiplied as soon as it is unpacked, a block of the largest kind at a time, which is also what shares
+// a scale of activations where blocks do. The scales of all groups of
 // a call are read first, and where that is more than a line or two of each stream it stalls the streams.
 enum { AT_ONCE = 8 };
 
@@ -363,15 +376,15 @@ static void one_run(const struct mm_job *j, one_fn *one) {
         span_store(y, &rows, vf_load(total));
     }
 }
-#define ONE(name)                                                                                                           \
+#define ONE(name, per)                                                                                                      \
     static void one_##name(const uint8_t *p, size_t stride, int n, struct panel_group *room, const struct mm_record *x,     \
                            float *total) {                                                                                  \
-        struct sink k = {x, vf_load(total)};                                                                                \
+        struct sink k = {x, per == 32 ? vf_load(total) : vf_zero(), per};                                                   \
         unpack_##name(&k, p, stride, n, room, 1);                                                                           \
-        vf_store(total, k.acc);                                                                                             \
+        vf_store(total, per == 32 ? k.acc : vf_fma(vf_set1(x->d), k.acc, vf_load(total)));                                  \
     }
 #else
-#define ONE(name) enum { one_##name };
+#define ONE(name, per) enum { one_##name };
 #define one_run(j, one) (void) 0
 #endif
 
@@ -405,20 +418,20 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
     }
 }
 
-#define QUANT(ID, name, sub, min, offset, max)                                                                              \
+#define QUANT(ID, name, sub, min, offset, max, per)                                                                         \
     static void encode_##name(const float *x, int64_t k, void *act) {                                                       \
-        mm_record_encode(x, k, act, sub, min, SIGNED(max) ? 0 : offset);                                                    \
+        mm_record_encode(x, k, act, sub, min, SIGNED(max) ? 0 : offset, per);                                               \
     }                                                                                                                       \
-    ONE(name)                                                                                                               \
+    ONE(name, per)                                                                                                          \
     static void run_##name(const struct mm_job *j) {                                                                        \
         if (MM_VNNI && j->n_col == 1 && j->row1 >= L)                                                                       \
             one_run(j, one_##name);                                                                                         \
         else                                                                                                                \
-            quant_run(j, panel_##name, tiles_##sub##_##min##_##max);                                                        \
+            quant_run(j, panel_##name, tiles_##sub##_##min##_##max##_##per);                                                \
     }                                                                                                                       \
     static const struct mm_path path_##name = {MM_I8,                                                                       \
                                                PANEL * L,                                                                   \
-                                               MM_VARIANT(sub, min, SIGNED(max) ? 0 : offset),                              \
+                                               MM_VARIANT(sub, min, SIGNED(max) ? 0 : offset, per),                         \
                                                mm_record_bytes,                                                             \
                                                encode_##name,                                                               \
                                                quant_scratch,                                                               \

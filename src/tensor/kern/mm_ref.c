@@ -36,19 +36,36 @@ const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col,
 
 // Integer sums of a group are exact at every level, and so is the order in which they are scaled and added: this gives the very
 // bits of the vector levels.
-static float run_element(int sub, bool min, const struct mm_group *g, const struct mm_record *x, float acc) {
+static float run_group(int sub, bool min, int per, const struct mm_group *g, const struct mm_record *x, float acc) {
     for (int part = 0; part < 32 / sub; part++) {
-        int32_t s = 0;
+        int32_t s = mm_record_start(x, part, min, false, per);
         for (int i = part * sub; i < (part + 1) * sub; i++) s += g->q[i] * x->q[i];
-        acc = fmaf(g->s[part] * x->d, (float) s, acc);
+        if (per == 256)
+            acc = fmaf(g->s[part], f32_from_bits((uint32_t) s) - x->base, acc);
+        else
+            acc = fmaf(g->s[part] * x->d, (float) s, acc);
         if (min) acc = fmaf(g->m[part], x->sum[part], acc);
     }
     return acc;
 }
 
+static float run_element(int sub, bool min, int per, int64_t n, const struct mm_group *g, const struct mm_record *x) {
+    float total = 0;
+    for (int64_t i = 0; i < n; i += per / 32) {
+        if (per == 32) {
+            total = run_group(sub, min, per, g + i, x + i, total);
+            continue;
+        }
+        float acc = 0;
+        for (int64_t j = i; j < i + per / 32; j++) acc = run_group(sub, min, per, g + j, x + j, acc);
+        total = fmaf(x[i].d, acc, total);
+    }
+    return total;
+}
+
 static size_t quant_scratch(const struct mm_job *j) { return (size_t) (j->k / 32) * sizeof(struct mm_group); }
 
-static void run_quant(const struct mm_job *j, void (*groups)(const void *, struct mm_group *), int sub, bool min) {
+static void run_quant(const struct mm_job *j, void (*groups)(const void *, struct mm_group *), int sub, bool min, int per) {
     const struct type *type = type_get(j->type);
     struct mm_group *g = j->scratch;
     const int64_t n = j->k / 32;
@@ -57,18 +74,16 @@ static void run_quant(const struct mm_job *j, void (*groups)(const void *, struc
         for (int64_t i = 0; i < j->k / type->block; i++) groups(w + (size_t) i * type->size, g + i * (type->block / 32));
         for (int64_t c = 0; c < j->n_col; c++) {
             const struct mm_record *x = (const struct mm_record *) mm_job_column(j, c);
-            float acc = 0;
-            for (int64_t i = 0; i < n; i++) acc = run_element(sub, min, g + i, x + i, acc);
-            mm_job_result(j, c)[r] = acc;
+            mm_job_result(j, c)[r] = run_element(sub, min, per, n, g, x);
         }
     }
 }
 
-#define QUANT(ID, name, sub, min, offset, max)                                                                              \
-    static void encode_##name(const float *x, int64_t k, void *act) { mm_record_encode(x, k, act, sub, min, 0); }           \
-    static void run_##name(const struct mm_job *j) { run_quant(j, groups_##name, sub, min); }                               \
+#define QUANT(ID, name, sub, min, offset, max, per)                                                                         \
+    static void encode_##name(const float *x, int64_t k, void *act) { mm_record_encode(x, k, act, sub, min, 0, per); }      \
+    static void run_##name(const struct mm_job *j) { run_quant(j, groups_##name, sub, min, per); }                          \
     static const struct mm_path path_##name = {                                                                             \
-        MM_I8, 1, MM_VARIANT(sub, min, 0), mm_record_bytes, encode_##name, quant_scratch, run_##name, 0, NULL};
+        MM_I8, 1, MM_VARIANT(sub, min, 0, per), mm_record_bytes, encode_##name, quant_scratch, run_##name, 0, NULL};
 #include "kern/mm_quant.def"
 #undef QUANT
 

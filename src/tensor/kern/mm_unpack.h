@@ -46,6 +46,7 @@ INLINE vf half_high(vi x) { return half_low(sr(x, 16)); }
 struct sink {
     const struct mm_record *x;
     vf acc;
+    int per;  // activations that share a scale
 };
 
 #if MM_VNNI
@@ -62,8 +63,10 @@ INLINE void multiply_words(struct sink *k, const struct panel_group *g, const vi
     const struct mm_record *x = k->x++;
     const vf d = vf_set1(x->d);
     UNROLL for (int part = 0; part < 32 / sub; part++) {
-        const vi sum = sum_words(w + part * sub / 4, x->q + part * sub, sub / 4, offset ? x->correction[part] : 0);
-        k->acc = vf_fma(vf_mul(vf_load(g->s[part]), d), vf_from_vi(sum), k->acc);
+        const vi sum =
+            sum_words(w + part * sub / 4, x->q + part * sub, sub / 4, mm_record_start(x, part, min, offset, k->per));
+        const vf s = vf_load(g->s[part]);
+        k->acc = vf_fma(k->per == 32 ? vf_mul(s, d) : s, mm_record_sum(x, sum, k->per), k->acc);
         if (min) k->acc = vf_fma(vf_load(g->m[part]), vf_set1(x->sum[part]), k->acc);
     }
 }
