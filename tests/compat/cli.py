@@ -140,6 +140,17 @@ def options_of_the_field():
     assert stopped[1] == b"The capital of France is Paris.\n", stopped
     biased = run("--temp", "0", "-l", "198+100", "-l", "28-100")
     assert biased[1] == b"Once" + b"\n" * 13, biased
+    assert run("--temp", "0", "-Cb", "1", "--cpu-strict-batch", "1", "--prio-batch", "0", "--poll-batch", "0", "-tb", "1", "-C", "3") == greedy
+    assert run("--temp", "0", "-lm", "mmap", "-lzm", "on", "-cmoe", "-bs", "-fit", "off", "-kvo", "-dt", "0.1", "--no-kv-unified") == greedy
+    assert run("--temp", "0", "--load-mode", "dio", "-ncmoe", "12", "--lazy-mode", "auto") == greedy
+    hot = run("--seed", "3", "--temp", "1.5", "--repeat-penalty", "1.5")
+    assert lamina("run", "-m", MODEL, "-p", "Once", "-n", "12", "-q", "--seed", "3", env={"LLAMA_ARG_TEMPERATURE": "1.5", "LLAMA_ARG_REPEAT_PENALTY": "1.5"}) == hot != greedy
+    assert lamina("run", "--usage")[1] == lamina("run", "-h")[1]
+    fails(2, "auto, none, mmap", "run", "-m", MODEL, "-p", "x", "-lm", "fast")
+    fails(2, "hexadecimal", "run", "-m", MODEL, "-p", "x", "-Cb", "xyz")
+    for option, sentence in {"-md": "a draft model changes the speed", "--mmproj": "images and sound", "-np": "one text at a time", "--port": "option of a server",
+                             "--embedding": "lamina embed", "--chat-template-kwargs": "templates are not executed", "--rpc": "other machines"}.items():
+        fails(2, sentence, "run", "-m", MODEL, option, "1", "-p", "x")
     fails(2, "no sampler has the letter 'z'", "run", "-m", MODEL, "-p", "x", "--sampling-seq", "kz")
     fails(2, "no sampler 'topk'", "run", "-m", MODEL, "-p", "x", "--samplers", "topk")
     fails(2, "did you mean --samplers", "run", "-m", MODEL, "--samplerz", "k")

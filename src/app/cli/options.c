@@ -93,6 +93,24 @@ static const char *set_n_gpu_layers(struct params *p, const char *v) {
     return NULL;
 }
 
+static const char *set_load_mode(struct params *p, const char *v) {
+    static const char *const names[] = {"auto", "mmap", "none", "mlock", "mmap+mlock", "dio", NULL};
+    const int i = among(v, names);
+    if (i < 0) return "auto, none, mmap, mlock, mmap+mlock or dio";
+    p->mmap = i == 0 || i == 1 || i == 4;
+    p->mlock = i == 3 || i == 4;
+    p->direct_io = i == 5;
+    return NULL;
+}
+
+static const char *set_lazy_mode(struct params *p, const char *v) {
+    static const char *const names[] = {"off", "auto", "on", NULL};
+    const int i = among(v, names);
+    if (i < 0) return "on, off or auto";
+    p->lazy_mode = (enum llama_lazy_mode) i;
+    return NULL;
+}
+
 static const char *set_numa(struct params *p, const char *v) {
     static const char *const names[] = {"distribute", "isolate", "numactl", NULL};
     static const enum ggml_numa_strategy as[] = {GGML_NUMA_STRATEGY_DISTRIBUTE, GGML_NUMA_STRATEGY_ISOLATE,
@@ -149,6 +167,9 @@ struct params params_default(void) {
         .yarn_beta_slow = -1.0f,
         .yarn_beta_fast = -1.0f,
         .poll = 50,
+        .cpu_strict_batch = -1,
+        .prio_batch = -2,
+        .poll_batch = -1,
         .adaptive_target = -1.0f,
         .adaptive_decay = 0.9f,
         .mmap = true,
@@ -254,10 +275,23 @@ static int assign(struct params *p, const struct opt *o, const char *from, const
     return 0;
 }
 
+// The value of the first of these variables (separated by commas) that is set.
+static const char *env_first(const char *names) {
+    for (const char *at = names; at;) {
+        const char *comma = strchr(at, ',');
+        char one[64];
+        snprintf(one, sizeof(one), "%.*s", comma ? (int) (comma - at) : (int) strlen(at), at);
+        const char *value = env_get(one);
+        if (value) return value;
+        at = comma ? comma + 1 : NULL;
+    }
+    return NULL;
+}
+
 static int parse_env(struct params *p, const struct tool *tool) {
     for (int i = 0; i < n_options; i++) {
         const struct opt *o = &options[i];
-        const char *value = o->env && takes(tool, o) ? env_get(o->env) : NULL;
+        const char *value = o->env && takes(tool, o) ? env_first(o->env) : NULL;
         if (!value) continue;
         if (o->kind == K_ON || o->kind == K_OFF) {
             static const char *const words[] = {"0", "false", "off", "disabled", "1", "true", "on", "enabled", NULL};
@@ -361,7 +395,7 @@ int options_parse(struct params *p, const struct tool *tool, int argc, char **ar
             only_args = true;
             continue;
         }
-        if (strcmp(a, "-h") == 0 || strcmp(a, "--help") == 0) {
+        if (strcmp(a, "-h") == 0 || strcmp(a, "--help") == 0 || strcmp(a, "--usage") == 0) {
             options_help(tool, stdout);
             return 1;
         }

@@ -21,6 +21,9 @@ struct params {
     bool mmap, mlock, check_tensors;
     const char *override_kv;
     const char *override_tensor;
+    bool cpu_moe;
+    int32_t n_cpu_moe;
+    enum llama_lazy_mode lazy_mode;
     enum llama_split_mode split_mode;
     int32_t main_gpu;
     const char *tensor_split;
@@ -41,6 +44,8 @@ struct params {
     // threads
     const char *cpu_mask, *cpu_range;
     int32_t cpu_strict, prio, poll;
+    const char *cpu_mask_batch, *cpu_range_batch;      // NULL: as the others
+    int32_t cpu_strict_batch, prio_batch, poll_batch;  // -1, -2, -1: as the others
     // input and output
     const char *prompt;
     const char *file;

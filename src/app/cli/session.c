@@ -149,6 +149,28 @@ static int parse_places(struct model_options *o, const char *list) {
     return 0;
 }
 
+// Experts stay in the CPU's memory: those of the first n_layer layers, all with -1. Behind the places that -ot gives, which come first.
+static int keep_experts(struct model_options *o, int n_layer) {
+    const int most = (int) (sizeof(o->patterns) / sizeof(o->patterns[0]));
+    int n = 0;
+    while (o->places[n].pattern) n++;
+    if (n == most) {
+        console_error("--override-tensor: with --cpu-moe or --n-cpu-moe at most %d places are possible", most - 1);
+        return 2;
+    }
+    char *to = o->experts;
+    const char *const end = to + sizeof(o->experts), *what = "ffn_(up|down|gate|gate_up)_(ch|)exps";
+    if (n_layer < 0) {
+        snprintf(to, sizeof(o->experts), "%s", what);
+    } else {
+        for (int i = 0; i < n_layer; i++) to += snprintf(to, (size_t) (end - to), "%s%d", i ? "|" : "blk\\.(", i);
+        snprintf(to, (size_t) (end - to), ")\\.%s", what);
+    }
+    o->places[n] = (struct llama_model_tensor_buft_override){o->experts, ggml_backend_cpu_buffer_type()};
+    o->params.tensor_buft_overrides = o->places;
+    return 0;
+}
+
 // Shares of devices: "3,1".
 static int parse_shares(struct model_options *o, const char *list) {
     int n = 0;
@@ -211,6 +233,8 @@ int session_model_options(struct model_options *o, const struct params *p) {
         mp->devices = o->devices;
     }
     if (p->override_tensor && parse_places(o, p->override_tensor)) return 2;
+    if ((p->cpu_moe || p->n_cpu_moe) && keep_experts(o, p->cpu_moe ? -1 : p->n_cpu_moe)) return 2;
+    mp->lazy_mode = p->lazy_mode;
     if (p->direct_io) mp->load_mode = LLAMA_LOAD_MODE_DIRECT_IO;
     mp->split_mode = p->split_mode;
     mp->main_gpu = p->main_gpu;

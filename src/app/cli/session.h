@@ -25,6 +25,7 @@ struct model_options {
     ggml_backend_dev_t devices[17];
     struct llama_model_tensor_buft_override places[33];
     char patterns[32][256];
+    char experts[4096];  // one more pattern: --n-cpu-moe
     float shares[16];
 };
 // 0, or 2 after a sentence on stderr. *o must not move afterwards.

@@ -17,7 +17,7 @@ static int from_mask(bool *cpus, const char *text) {
         for (size_t b = 0; b < 4; b++) cpus[4 * i + b] |= v >> b & 1;
     }
     if (ok) return 0;
-    console_error("--cpu-mask is '%s', but should be up to %d hexadecimal digits", text, N_CPU / 4);
+    console_error("the mask of processors is '%s', but should be up to %d hexadecimal digits", text, N_CPU / 4);
     return 2;
 }
 
@@ -38,24 +38,45 @@ static int from_range(bool *cpus, const char *text) {
     ok = ok && lo >= 0 && lo <= hi && hi < N_CPU;
     for (long i = lo; ok && i <= hi; i++) cpus[i] = true;
     if (ok) return 0;
-    console_error("--cpu-range is '%s', but should be LO-HI with numbers of processors below %d", text, N_CPU);
+    console_error("the range of processors is '%s', but should be LO-HI with numbers of processors below %d", text, N_CPU);
     return 2;
 }
 
+// How one team is made: generation's, or that for prompts.
+struct team {
+    const char *mask, *range;
+    int32_t strict, prio, poll;
+};
+
+static int fill(struct ggml_threadpool_params *tp, const struct team *t) {
+    tp->prio = (enum ggml_sched_priority) t->prio;
+    tp->poll = (uint32_t) t->poll;
+    tp->strict_cpu = t->strict != 0;
+    if (t->mask && from_mask(tp->cpumask, t->mask)) return 2;
+    return t->range ? from_range(tp->cpumask, t->range) : 0;
+}
+
+static bool is_plain(const struct team *t) { return !t->mask && !t->range && !t->strict && !t->prio && t->poll == 50; }
+
 int threads_attach(struct session *s, const struct params *p) {
-    if (!p->cpu_mask && !p->cpu_range && !p->cpu_strict && !p->prio && p->poll == 50) return 0;
+    const struct team gen = {p->cpu_mask, p->cpu_range, p->cpu_strict, p->prio, p->poll};
+    const bool own = p->cpu_mask_batch || p->cpu_range_batch;
+    const struct team batch = {own ? p->cpu_mask_batch : gen.mask, own ? p->cpu_range_batch : gen.range,
+                               p->cpu_strict_batch < 0 ? gen.strict : p->cpu_strict_batch,
+                               p->prio_batch < -1 ? gen.prio : p->prio_batch, p->poll_batch < 0 ? gen.poll : p->poll_batch};
+    if (is_plain(&gen) && is_plain(&batch)) return 0;
     const int n[2] = {llama_n_threads(s->ctx), llama_n_threads_batch(s->ctx)};
+    struct ggml_threadpool_params tp[2];
     for (int i = 0; i < 2; i++) {
-        struct ggml_threadpool_params tp = ggml_threadpool_params_default(n[i]);
-        tp.prio = (enum ggml_sched_priority) p->prio;
-        tp.poll = (uint32_t) p->poll;
-        tp.strict_cpu = p->cpu_strict != 0;
-        if (p->cpu_mask && from_mask(tp.cpumask, p->cpu_mask)) return 2;
-        if (p->cpu_range && from_range(tp.cpumask, p->cpu_range)) return 2;
-        if (i == 1 && n[1] == n[0]) break;  // one team does both
-        s->pool[i] = ggml_threadpool_new(&tp);
+        tp[i] = ggml_threadpool_params_default(n[i]);
+        const int status = fill(&tp[i], i ? &batch : &gen);
+        if (status) return status;
+    }
+    const bool one = ggml_threadpool_params_match(&tp[0], &tp[1]);  // then one team does both
+    for (int i = 0; i < (one ? 1 : 2); i++) {
+        s->pool[i] = ggml_threadpool_new(&tp[i]);
         if (!s->pool[i]) return console_library_error();
     }
-    llama_attach_threadpool(s->ctx, s->pool[0], s->pool[1] ? s->pool[1] : s->pool[0]);
+    llama_attach_threadpool(s->ctx, s->pool[0], one ? s->pool[0] : s->pool[1]);
     return 0;
 }

@@ -17,6 +17,11 @@ static enum err find_arch(struct llama_model *m) {
     const char *name = gguf_get_val_str(m->meta, id);
     m->arch = arch_by_name(name);
     if (m->arch) return ERR_OK;
+    if (strcmp(name, "clip") == 0)
+        return err_set(
+            ERR_UNSUPPORTED,
+            "this file is a multimodal projector (architecture 'clip'), the part that reads images for a language "
+            "model; the model is in another file");
     return err_set(ERR_UNSUPPORTED, "unknown architecture '%.64s'; this build knows %d", name, arch_count());
 }
 

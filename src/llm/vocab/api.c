@@ -3,7 +3,7 @@
 
 static bool has(const struct llama_vocab *v, llama_token t, const char *what) {
     if (v && v->attrs && t >= 0 && t < v->n) return true;
-    err_set(ERR_INVALID, "%s: token %d is not one of the %d of the vocabulary", what, (int) t, v ? (int) v->n : 0);
+    vocab_unknown_id(what, v, t);
     return false;
 }
 

@@ -17,14 +17,18 @@ static const char *visible(const struct llama_vocab *v, llama_token t, bool spec
     return texts_at(&v->piece, (uint32_t) t, len);
 }
 
-static void unknown_id(const char *where, const struct llama_vocab *v, llama_token t) {
-    err_set(ERR_INVALID, "%s: token %d is not one of the %d of the vocabulary", where, (int) t, v ? (int) v->n : 0);
+void vocab_unknown_id(const char *where, const struct llama_vocab *v, llama_token t) {
+    if (v && v->n > 0 && t >= 0 && t < v->n)
+        err_set(ERR_INVALID, "%s: the model has no vocabulary, only the number of its tokens: token %d has no text", where,
+                (int) t);
+    else
+        err_set(ERR_INVALID, "%s: token %d is not one of the %d of the vocabulary", where, (int) t, v ? (int) v->n : 0);
 }
 
 int32_t llama_token_to_piece(const struct llama_vocab *vocab, llama_token token, char *buf, int32_t length, int32_t lstrip,
                              bool special) {
     if (!valid(vocab, token)) {
-        unknown_id("token_to_piece", vocab, token);
+        vocab_unknown_id("token_to_piece", vocab, token);
         return 0;
     }
     size_t len;
@@ -111,7 +115,7 @@ static void decode(const struct llama_vocab *v, const llama_token *tokens, int32
     if (remove_special && v->add_eos && n > 0 && tokens[n - 1] == v->special[SPECIAL_EOS]) n--;
     for (int32_t i = 0; i < n; i++) {
         if (!valid(v, tokens[i])) {
-            unknown_id("detokenize", v, tokens[i]);
+            vocab_unknown_id("detokenize", v, tokens[i]);
             continue;
         }
         size_t len;

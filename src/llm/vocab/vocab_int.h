@@ -235,3 +235,6 @@ size_t special_at(const struct llama_vocab *v, const char *p, const char *end, b
 
 #define VOCAB_KIND(name) extern const struct vocab_kind vocab_kind_##name;
 #include "vocab/kinds.def"
+
+// Notes that where (a function's name) was asked for a token that has no text.
+void vocab_unknown_id(const char *where, const struct llama_vocab *v, llama_token t);

@@ -223,6 +223,7 @@ static void refused(const char *part, void (*change)(struct gguf_context *)) {
 }
 
 static void unknown_arch(struct gguf_context *g) { gguf_set_val_str(g, "general.architecture", "nonesuch"); }
+static void projector(struct gguf_context *g) { gguf_set_val_str(g, "general.architecture", "clip"); }
 static void no_arch(struct gguf_context *g) { (void) gguf_remove_key(g, "general.architecture"); }
 static void no_eps(struct gguf_context *g) { (void) gguf_remove_key(g, "llama.attention.layer_norm_rms_epsilon"); }
 static void text_layers(struct gguf_context *g) { gguf_set_val_str(g, "llama.block_count", "three"); }
@@ -250,6 +251,7 @@ static void test_refused(void **s) {
     float want[NV];
     reference("llama", GGML_TYPE_F32, want);
     refused("unknown architecture 'nonesuch'", unknown_arch);
+    refused("a multimodal projector", projector);
     refused("general.architecture is missing", no_arch);
     refused("layer_norm_rms_epsilon is missing", no_eps);
     refused("block_count is a str", text_layers);

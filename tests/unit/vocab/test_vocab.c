@@ -92,7 +92,12 @@ static void test_no_vocabulary(void **state) {
     assert_null(llama_vocab_get_text(v, 0));
     assert_false(llama_vocab_is_eog(v, 0));
     char buf[4];
+    ggml_clear_error();
     assert_int_equal(llama_token_to_piece(v, 0, buf, 4, 0, true), 0);
+    assert_error("token 0 has no text");
+    ggml_clear_error();
+    assert_int_equal(llama_token_to_piece(v, 5, buf, 4, 0, true), 0);
+    assert_error("token 5 is not one of the 5");
     assert_int_equal(llama_detokenize(v, (llama_token[]){0}, 1, buf, 4, false, false), 0);
     ggml_clear_error();
     vocab_free(v);
