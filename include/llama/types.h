@@ -104,16 +104,16 @@ struct llama_sampler_seq_config {
 
 // How a context is made. From llama_context_default_params().
 struct llama_context_params {
-    uint32_t n_ctx;                    // positions of all sequences; 0: the model's own
-    uint32_t n_batch;                  // most tokens of a batch
-    uint32_t n_ubatch;                 // most tokens computed at once
-    uint32_t n_seq_max;                // sequences
-    uint32_t n_rs_seq;                 // snapshots of recurrent state per sequence
-    uint32_t n_outputs_max;            // most outputs of a batch; 0, or with embeddings: n_batch
-    uint32_t n_outputs_max_per_seq;    // most outputs of a sequence in a batch; 0, or with embeddings: no limit of its own
-    int32_t n_threads;                 // for single tokens; -1: this machine's default
-    int32_t n_threads_batch;           // for batches; -1: as n_threads
-    enum llama_context_type ctx_type;  // DEFAULT: the model; MTP: its draft head (context.h)
+    uint32_t n_ctx;                                  // positions of all sequences; 0: the model's own
+    uint32_t n_batch;                                // most tokens of a batch
+    uint32_t n_ubatch;                               // most tokens computed at once
+    uint32_t n_seq_max;                              // sequences
+    uint32_t n_rs_seq;                               // snapshots of recurrent state per sequence
+    uint32_t n_outputs_max;                          // most outputs of a batch; 0, or with embeddings: n_batch
+    uint32_t n_outputs_max_per_seq;                  // no effect: a sequence may ask for as many as the batch may
+    int32_t n_threads;                               // for single tokens; -1: this machine's default
+    int32_t n_threads_batch;                         // for batches; -1: as n_threads
+    enum llama_context_type ctx_type;                // DEFAULT: the model; MTP: its draft head (context.h)
     enum llama_rope_scaling_type rope_scaling_type;  // UNSPECIFIED: the model's
     enum llama_pooling_type pooling_type;            // UNSPECIFIED: the model's
     enum llama_attention_type attention_type;        // UNSPECIFIED: the model's

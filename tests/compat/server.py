@@ -3,7 +3,10 @@
 libggml are left out), with server_shim.cpp for what it asks for beyond the interface. Requests whose right answers follow from the
 model's greedy text, from each other or from the interface; no other library is needed to judge them.
 
-  server.py LIB_DIR WHEEL MODEL
+With SHARED (the reference data) also slots of models with windows, recurrent and hybrid memories: the server appends its checkpoints of
+them to the file that the library writes.
+
+  server.py LIB_DIR WHEEL MODEL [SHARED]
 """
 import json
 import math
@@ -150,6 +153,20 @@ def slots(s, want):
     check("a missing file is an error", s.get("/slots/0?action=restore", {"filename": "none.bin"})[0] == 400)
 
 
+# Tokens, not text: the model has no vocabulary to speak of. Going back to the middle of what is cached needs a checkpoint.
+def checkpoints(s, _):
+    ask = {"id_slot": 0, "ignore_eos": True}
+    prompt = [3, 9, 50, 22, 17]
+    want = s.complete(prompt, **ask)[1]["tokens"]
+    saved = s.get("/slots/0?action=save", {"filename": "b.bin"})[1]
+    s.complete([5, 6, 7, 8, 9, 10], **ask)
+    status, restored = s.get("/slots/0?action=restore", {"filename": "b.bin"})
+    check("a slot is restored, with its checkpoints", status == 200 and restored.get("n_restored") == saved["n_saved"] > 0
+          and restored.get("n_read") == saved["n_written"], restored)
+    r = s.complete(prompt, **ask)[1]
+    check("and goes on from a checkpoint", r["tokens"] == want and r["timings"]["cache_n"] > 0, r)
+
+
 def embeddings(s, want):
     texts = ["The sun is shining.", "A cat sleeps.", "The sun is shining."]
     status, r = s.get("/v1/embeddings", {"input": texts})
@@ -185,14 +202,20 @@ def single(s, _):
 
 def main():
     lib, wheel, model = sys.argv[1], sys.argv[2], os.path.abspath(sys.argv[3])
+    golden = os.path.join(sys.argv[4], "golden") if len(sys.argv) > 4 else None
     with tempfile.TemporaryDirectory() as folder:
         install(lib, wheel, folder)
-        runs = [(("-c", "512", "-np", "2", "--jinja", "--backend-sampling", "--slot-save-path", folder), single),
-                (("-c", "640", "-np", "4", "--no-kv-unified", "--context-shift"), parallel),
-                (("-c", "1024", "-np", "2", "--embeddings", "--pooling", "mean"), embeddings)]
+        runs = [(model, ("-c", "512", "-np", "2", "--jinja", "--backend-sampling", "--slot-save-path", folder), single),
+                (model, ("-c", "640", "-np", "4", "--no-kv-unified", "--context-shift"), parallel),
+                (model, ("-c", "1024", "-np", "2", "--embeddings", "--pooling", "mean"), embeddings)]
+        for name in ("gemma3-dense", "jamba-dense") if golden else ():
+            made = os.path.join(folder, name + ".gguf")
+            subprocess.run([sys.executable, os.path.join(golden, "synth_model.py"), "--spec", os.path.join(golden, "spec", name + ".json"), made],
+                           check=True, stderr=subprocess.DEVNULL)
+            runs.append((made, ("-c", "128", "-np", "1", "--slot-save-path", folder), checkpoints))
         want = None
-        for port, (args, part) in enumerate(runs, 20000 + os.getpid() % 20000):
-            s = Server(folder, model, port, *args)
+        for port, (file, args, part) in enumerate(runs, 20000 + os.getpid() % 20000):
+            s = Server(folder, file, port, *args)
             try:
                 want = part(s, want)
             except (KeyError, TypeError, ValueError) as e:

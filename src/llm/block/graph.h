@@ -8,7 +8,7 @@
 
 // What a context fixes for all its graphs.
 struct cparams {
-    int32_t n_ctx, n_ctx_seq, n_batch, n_ubatch, n_seq_max, n_rs_seq, n_outputs_max, n_outputs_max_per_seq;
+    int32_t n_ctx, n_ctx_seq, n_batch, n_ubatch, n_seq_max, n_rs_seq, n_outputs_max;
     int32_t n_threads, n_threads_batch;
     float rope_base, rope_freq_scale, rope_ext, rope_mag, rope_beta_fast, rope_beta_slow;
     int32_t rope_orig_ctx;

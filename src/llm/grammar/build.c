@@ -324,25 +324,6 @@ static void mark_harmful(const struct walk *w, const struct tarjan *t, uint8_t *
     }
 }
 
-// Rules that are nothing but themselves in turn (root ::= root): no turn is harmful, but none ever comes to a text, so it is a mistake.
-// With no rule taken to be empty, components are those of first elements alone, and repeats of what may be empty are none.
-static void mark_circular(struct walk *w, struct tarjan *t, uint8_t *bad, bool *found) {
-    const size_t n = w->g->n_rule;
-    memset(w->nullable, 0, n);
-    memset(t->order, 0, n * sizeof *t->order);
-    memset(t->comp, 0, n * sizeof *t->comp);
-    t->n_order = t->n_comp = 0;
-    find_components(w, t);
-    for (uint32_t r = 0; r < n; r++) {
-        struct frame f = {r, 0, 0};
-        uint32_t to;
-        bool tail;
-        while (next_edge(w, &f, &to, &tail))
-            if (t->comp[to] == t->comp[r]) bad[r] = 1;
-        *found = *found || bad[r];
-    }
-}
-
 enum err grammar_left_recursive(const struct grammar *g, uint8_t *bad, bool *found) {
     size_t n = g->n_rule + 1;
     struct walk w = {g, calloc(n, 1), calloc(n, 1), calloc(n, 1)};
@@ -361,7 +342,6 @@ enum err grammar_left_recursive(const struct grammar *g, uint8_t *bad, bool *fou
         *found = false;
         find_components(&w, &t);
         mark_harmful(&w, &t, bad, found);
-        mark_circular(&w, &t, bad, found);
     }
     free(w.nullable);
     free(w.begins);

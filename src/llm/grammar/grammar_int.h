@@ -55,5 +55,5 @@ struct range {
 };
 enum err grammar_char_elem(struct grammar *g, const struct range *ranges, size_t n, struct elem *e) MUST_USE;
 void grammar_make_classes(struct grammar *g);
-// Marks in bad [n_rule] the rules that come to themselves without eating anything, with something left to do or by themselves alone.
+// Marks in bad [n_rule] the rules that come to themselves without eating anything and with something left to do.
 enum err grammar_left_recursive(const struct grammar *g, uint8_t *bad, bool *found) MUST_USE;

@@ -20,7 +20,7 @@ static enum err find_arch(struct llama_model *m) {
     if (strcmp(name, "clip") == 0)
         return err_set(
             ERR_UNSUPPORTED,
-            "this file is a multimodal projector (architecture 'clip'), the part that reads images for a language "
+            "unknown architecture 'clip': this file is a multimodal projector, the part that reads images for a language "
             "model; the model is in another file");
     return err_set(ERR_UNSUPPORTED, "unknown architecture '%.64s'; this build knows %d", name, arch_count());
 }

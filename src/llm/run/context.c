@@ -216,12 +216,8 @@ static enum err set_params(struct llama_context *ctx) {
     cp->n_rs_seq = m->arch->flags & ARCH_NO_SNAPSHOTS ? 0 : (int32_t) p->n_rs_seq;
     // Where every entry gives its embedding, a limit on outputs would be one on entries: programs mean their logits by it.
     const bool all = p->embeddings || m->arch->flags & ARCH_ENCODER;
-    const uint32_t most = all ? 0 : p->n_outputs_max, per_seq = all ? 0 : p->n_outputs_max_per_seq;
+    const uint32_t most = all ? 0 : p->n_outputs_max;
     cp->n_outputs_max = most && most < n_batch ? (int32_t) most : (int32_t) n_batch;
-    // rows are reserved for what sequences may ask for together
-    const uint64_t together = (uint64_t) per_seq * p->n_seq_max;
-    cp->n_outputs_max_per_seq = (int32_t) (per_seq < n_batch ? per_seq : 0);
-    if (together && together < (uint64_t) cp->n_outputs_max) cp->n_outputs_max = (int32_t) together;
     cp->embeddings = p->embeddings;
     cp->offload_kqv = p->offload_kqv;
     cp->op_offload = p->op_offload;

@@ -420,19 +420,6 @@ static enum err copy_floats(struct llama_context *ctx, const struct batch_view *
     return ERR_OK;
 }
 
-// Outputs of each sequence against what a sequence may ask for (an entry of several counts for its first).
-static enum err check_outputs(struct llama_context *ctx) {
-    struct plan *p = &ctx->plan;
-    const int32_t most = ctx->cp.n_outputs_max_per_seq;
-    if (!most || ctx->cp.embeddings) return ERR_OK;
-    memset(p->seq_left, 0, (size_t) ctx->cp.n_seq_max * 4);
-    for (int32_t r = 0; r < p->n_rows; r++)
-        if (p->out[r] && ++p->seq_left[p->rows[r].seq[0]] > most)
-            return err_set(ERR_INVALID, "the batch asks for more than %d outputs of sequence %d (n_outputs_max_per_seq)",
-                           most, p->rows[r].seq[0]);
-    return ERR_OK;
-}
-
 int plan_make(struct llama_context *ctx, const struct batch_view *b, bool use_memory) {
     struct plan *p = &ctx->plan;
     p->n_rows = p->n_ub = p->n_pool = 0;
@@ -457,7 +444,6 @@ int plan_make(struct llama_context *ctx, const struct batch_view *b, bool use_me
             r = split_whole(ctx);
         }
     }
-    if (r == 0 && check_outputs(ctx) != ERR_OK) r = -1;
     if (r == 0 && copy_floats(ctx, b) != ERR_OK) r = -2;
     return r;
 }

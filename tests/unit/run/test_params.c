@@ -319,10 +319,11 @@ static void test_context(void **state) {
     assert_int_equal(llama_decode(c, b), 0);
     llama_free(c);
     p.n_outputs_max = 0;
-    p.n_outputs_max_per_seq = 2;
+    p.n_outputs_max_per_seq = 1;  // the default of some builds of the field, where it limits nothing either
     c = llama_init_from_model(m, p);
-    assert_int_equal(llama_decode(c, b), -1);
-    assert_error("n_outputs_max_per_seq");
+    b.logits[0] = 1;
+    assert_int_equal(llama_decode(c, b), 0);
+    for (int i = 0; i < b.n_tokens; i++) assert_non_null(llama_get_logits_ith(c, i));
     llama_free(c);
     llama_batch_free(b);
     // kv_unified: one sequence may have all of the room, or its share

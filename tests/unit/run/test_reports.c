@@ -889,30 +889,15 @@ static void test_187_pieces(void **state) {
 
 // ---- limits that a context's parameters set ---------------------------------------------------------------------------------
 
-static void test_outputs_per_sequence(void **state) {
+static void test_outputs_with_embeddings(void **state) {
     (void) state;
     struct llama_model *m = model("llama");
     struct llama_context_params cp = params(256, 3, true);
-    cp.n_outputs_max_per_seq = 2;
-    struct llama_context *c = context(m, cp);
     struct llama_batch b = llama_batch_init(16, 0, 1);
-    for (int q = 0; q < 3; q++)
-        for (int i = 0; i < 3; i++) put(&b, q, i, tok(i), i > 0);
-    assert_int_equal(llama_decode(c, b), 0);
-    for (int k = 0; k < 9; k++) assert_int_equal(llama_get_logits_ith(c, k) != NULL, k % 3 > 0);
-    b.n_tokens = 0;
-    for (int i = 0; i < 3; i++) put(&b, 1, 3 + i, tok(i), true);
-    assert_int_equal(llama_decode(c, b), -1);
-    assert_error("more than 2 outputs of sequence 1");
-    assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(c), 1), 2);
-    b.logits[0] = 0;
-    assert_int_equal(llama_decode(c, b), 0);
-    llama_free(c);
     // With embeddings every entry is an output.
     cp.embeddings = true;
     cp.n_outputs_max = 2;
-    c = context(m, cp);
-    b.n_tokens = 0;
+    struct llama_context *c = context(m, cp);
     for (int q = 0; q < 3; q++)
         for (int i = 0; i < 3; i++) put(&b, q, i, tok(i), true);
     assert_int_equal(llama_decode(c, b), 0);
@@ -984,7 +969,7 @@ int main(void) {
         cmocka_unit_test(test_184_batch_sizes),
         cmocka_unit_test(test_185_both_outputs),
         cmocka_unit_test(test_187_pieces),
-        cmocka_unit_test(test_outputs_per_sequence),
+        cmocka_unit_test(test_outputs_with_embeddings),
         cmocka_unit_test(test_no_perf),
     };
     return cmocka_run_group_tests(tests, NULL, maker_clean);
