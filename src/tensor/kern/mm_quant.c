@@ -32,7 +32,7 @@ enum {
     COLS = 6,
 #elif MM_L == 16
     PANEL = 1,
-    COLS = 6,
+    COLS = 4,  // 6 would fit, but few processors stop at this level: not worth the code
 #elif MM_L == 8
     PANEL = 1,
     COLS = 4,
@@ -167,7 +167,7 @@ typedef void tile_fn(const struct panel_group *g, int n, const struct mm_record 
                                  float *total) {                                                                            \
         quant_tile(sub, min, offset, max, per, R, C, g, n, x, ahead, total);                                                \
     }
-#if MM_L == 8
+#if MM_L == 8 || (MM_L == 16 && !MM_VNNI)
 #define TILES_OF(name, sub, min, offset, max, per, R)                                                                       \
     TILE(name, sub, min, offset, max, per, R, 1)                                                                            \
     TILE(name, sub, min, offset, max, per, R, 2)                                                                            \
@@ -188,13 +188,12 @@ typedef void tile_fn(const struct panel_group *g, int n, const struct mm_record 
 #endif
 #if MM_VNNI
 #define TILES(name, sub, min, offset, max, per)                                                                             \
-    TILES_OF(name, sub, min, offset, max, per, 1)                                                                           \
     TILES_OF(name, sub, min, offset, max, per, 2)                                                                           \
-    static tile_fn *const name[2][7] = {ROW_OF(name, 1), ROW_OF(name, 2)};
+    static tile_fn *const name[7] = ROW_OF(name, 2);
 #else
 #define TILES(name, sub, min, offset, max, per)                                                                             \
     TILES_OF(name, sub, min, offset, max, per, 1)                                                                           \
-    static tile_fn *const name[1][7] = {ROW_OF(name, 1)};
+    static tile_fn *const name[7] = ROW_OF(name, 1);
 #endif
 
 // Which tiles serve a type: sub, min, per and, where products are summed in 16 bits, max.
@@ -207,7 +206,7 @@ TILES(tiles_32_1_31_256, 32, true, false, 31, 256)
 TILES(tiles_32_0_15_32, 32, false, true, 15, 32)
 TILES(tiles_32_1_15_32, 32, true, false, 15, 32)
 TILES(tiles_32_1_15_256, 32, true, false, 15, 256)
-#else  // few processors have this level and none above: not worth the code
+#else  // nor is this
 #define tiles_32_0_15_32 tiles_32_0_31_32
 #define tiles_32_1_15_32 tiles_32_1_31_32
 #define tiles_32_1_15_256 tiles_32_1_31_256
@@ -271,7 +270,7 @@ INLINE void span_store(float *y, const struct span *s, vf x) {
     for (int i = 0; i < L; i++) y[s->lo + i * s->step] = t[i];
 }
 
-// L rows from `first`, of which those before row1 are wanted; moved up if there are fewer.
+// L rows from `first` < row1 + L, of which those before row1 are wanted; moved up if there are fewer.
 static struct span span_at(const struct mm_job *j, int64_t first) {
     struct span s = {.lo = first + L <= j->row1 ? first : (j->row1 > L ? j->row1 - L : 0), .step = 1};
     s.from = (int) (first - s.lo);
@@ -279,7 +278,7 @@ static struct span span_at(const struct mm_job *j, int64_t first) {
     return s;
 }
 
-static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, const struct span *rows,
+static void panel_times(const struct mm_job *j, tile_fn *const *tiles, const struct span *rows,
                         const struct panel_group *panel, int64_t group, int n, float (*sums)[SUM_COLS][L]) {
     const bool last = (group + n) * 32 == j->k;
     const int64_t n_tile = (j->n_col + COLS - 1) / COLS;
@@ -291,19 +290,20 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, int R, co
         for (int c = 0; c < C; c++) {
             const float *y = mm_job_result(j, c0 + c);
             x[c] = (const struct mm_record *) mm_job_column(j, c0 + c) + group;
-            for (int r = 0; r < R; r++) {
+            for (int r = 0; r < PANEL; r++) {
                 vf_store(total + (c * PANEL + r) * L, !group ? vf_zero()
                                                       : sums ? vf_load(sums[r][c0 + c])
                                                              : span_load(y, rows + r));
             }
         }
         for (int c = 0; c < C && (!sums || last); c++) {
-            for (int r = 0; r < R && rows[r].step == 1; r++) __builtin_prefetch(mm_job_result(j, c0 + c) + rows[r].lo, 1);
+            for (int r = 0; r < PANEL && rows[r].step == 1; r++)
+                __builtin_prefetch(mm_job_result(j, c0 + c) + rows[r].lo, 1);
         }
         tiles[C](panel, n, x, (ptrdiff_t) j->act_stride * C, total);
         for (int c = 0; c < C; c++) {
             float *y = mm_job_result(j, c0 + c);
-            for (int r = 0; r < R; r++) {
+            for (int r = 0; r < PANEL; r++) {
                 const vf sum = vf_load(total + (c * PANEL + r) * L);
                 if (sums && !last)
                     vf_store(sums[r][c0 + c], sum);
@@ -329,28 +329,23 @@ static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_
 }
 
 // One range of k of one panel of rows.
-static void quant_piece(const struct mm_job *j, const struct type *type, unpack_fn *unpack, tile_fn *const (*tiles)[7],
-                        const struct span *rows, int R, int64_t group, int n, float (*sums)[SUM_COLS][L]) {
+static void quant_piece(const struct mm_job *j, const struct type *type, unpack_fn *unpack, tile_fn *const *tiles,
+                        const struct span *rows, int64_t group, int n, float (*sums)[SUM_COLS][L]) {
     struct scratch *s = j->scratch;
-    for (int r = 0; r < R; r++) unpack_rows(j, type, unpack, s, rows + r, group, n, s->panel + r, R);
-    panel_times(j, tiles[R - 1], R, rows, s->panel, group, n, sums);
+    for (int r = 0; r < PANEL; r++) unpack_rows(j, type, unpack, s, rows + r, group, n, s->panel + r, PANEL);
+    panel_times(j, tiles, rows, s->panel, group, n, sums);
 }
 
 // The panel from row (counted from the range's start), in the order of few columns: what takes time then is reading the weights,
 // so the range is cut into L runs of rows and lane l walks through run l: L long streams, which the processor reads ahead. Rows
-// that are left over come last, side by side. Gives the vectors of the panel.
+// that are left over come last, side by side. Gives the vectors of the panel; the last one fills it up.
 static int few_panel(const struct mm_job *j, int64_t row, struct span *rows) {
     const int64_t run = (j->row1 - j->row0) / L;
-    for (int r = 0; r < PANEL; r++) {
-        if (row + r < run)
-            rows[r] = (struct span){j->row0 + row + r, run, 0, L};
-        else if (r == 0)
-            rows[r] = span_at(j, j->row0 + run * L);
-        else
-            return r;
-        if (row + r >= run) return 1;
-    }
-    return PANEL;
+    int n = 0;
+    for (; n < PANEL && row + n < run; n++) rows[n] = (struct span){j->row0 + row + n, run, 0, L};
+    if (n == 0) rows[n++] = span_at(j, j->row0 + run * L);
+    for (int r = n; r < PANEL; r++) rows[r] = rows[n - 1];
+    return n;
 }
 
 #if MM_VNNI
@@ -388,7 +383,7 @@ static void one_run(const struct mm_job *j, one_fn *one) {
 #define one_run(j, one) (void) 0
 #endif
 
-static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const (*tiles)[7]) {
+static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *tiles) {
     const struct type *type = type_get(j->type);
     const int64_t n_group = j->k / 32;
     const int step = group_step(n_group);
@@ -399,7 +394,7 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
             const int R = few_panel(j, row, rows);
             for (int64_t group = 0; group < n_group; group += step) {
                 const int n = n_group - group < step ? (int) (n_group - group) : step;
-                quant_piece(j, type, unpack, tiles, rows, R, group, n, NULL);
+                quant_piece(j, type, unpack, tiles, rows, group, n, NULL);
             }
             row += R;
         }
@@ -411,9 +406,8 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
     for (int64_t group = 0; group < n_group; group += step) {
         const int n = n_group - group < step ? (int) (n_group - group) : step;
         for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
-            const int R = PANEL == 2 && j->row1 - row > L ? 2 : 1;
-            for (int r = 0; r < R; r++) rows[r] = span_at(j, row + r * L);
-            quant_piece(j, type, unpack, tiles, rows, R, group, n, room ? s->sums + (row - j->row0) / L : NULL);
+            for (int r = 0; r < PANEL; r++) rows[r] = span_at(j, row + r * L);  // none may be wanted of the last
+            quant_piece(j, type, unpack, tiles, rows, group, n, room ? s->sums + (row - j->row0) / L : NULL);
         }
     }
 }
