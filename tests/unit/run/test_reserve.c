@@ -112,7 +112,7 @@ static void test_random(void **state_) {
     warm();
     static const char *const names[] = {"llama", "llama-moe", "gemma3", "gpt2", "mamba2", "falcon-h1", "deepseek2"};
     static const enum ggml_type types[] = {GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0};
-    const uint32_t n_setting = ALLOC_COUNTED ? 84 : 14;  // sanitizers take ten times as long for each
+    const uint32_t n_setting = test_small() ? 7 : ALLOC_COUNTED ? 84 : 14;  // sanitizers take ten times as long for each
     for (uint32_t k = 0; k < n_setting; k++) {
         state = k;
         for (int i = 0; i < 5; i++) below(2);
