@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the steps of ./check one after the other; each writes build/check/STEP.log. The last line counts them.
+# Runs the steps of ./check, in two rows beside each other; each writes build/check/STEP.log. The last line counts them.
 # Usage: ./check [--full] [STEP...]
 # Without a STEP: what every change must pass, in under 20 minutes on two cores. --full: all there is, some hours (levels, sanitizers of
 # threads, valgrind, a minute of each fuzzer, AArch64 under qemu; steps that exist in both do more). FUZZ_SECONDS=600 lets fuzzers run longer.
@@ -18,17 +18,22 @@ for a in "$@"; do
 done
 cd "$root" || exit 1
 mkdir -p build/check
-passed=0 failed=0 skipped=0 last_failed=""
+results=build/check/results.txt
+: >"$results"
+jobs=2
+count() { grep -c "^$1 " "$results"; }
 
 run_step() {
     local name=$1 log=$root/build/check/$1.log t0=$SECONDS
     if [ -n "$only" ] && ! [[ " $only " == *" $name "* ]]; then return 0; fi
     ( "step_$name" ) >"$log" 2>&1
-    case $? in
-        0) passed=$((passed + 1)); printf 'ok    %-12s %4d s  %s\n' "$name" $((SECONDS - t0)) "$(tail -n 1 "$log" | cut -c1-100)" ;;
-        77) skipped=$((skipped + 1)); printf 'skip  %-12s         %s\n' "$name" "$(tail -n 1 "$log" | cut -c1-100)" ;;
-        *) failed=$((failed + 1)); last_failed=$name; printf 'FAIL  %-12s %4d s  (build/check/%s.log)\n' "$name" $((SECONDS - t0)) "$name"; tail -n 40 "$log" ;;
+    local status=$? t=$((SECONDS - t0)) last; last=$(tail -n 1 "$log" | cut -c1-100)
+    case $status in
+        0) echo "ok $name" >>"$results"; printf 'ok    %-12s %4d s  %s\n' "$name" $t "$last" ;;
+        77) echo "skip $name" >>"$results"; printf 'skip  %-12s         %s\n' "$name" "$last" ;;
+        *) echo "FAIL $name" >>"$results"; printf 'FAIL  %-12s %4d s  (build/check/%s.log)\n%s\n' "$name" $t "$name" "$(tail -n 40 "$log")" ;;
     esac
+    [ $status = 0 ] || [ $status = 77 ]
 }
 
 no_shared() { [ -d "$shared" ] && return 1; echo "no reference data beside the checkout ($shared)"; return 0; }
@@ -113,7 +118,7 @@ step_asan() {
     local without=run/test_real
     if [ $full = 1 ]; then without=run/test_real_bits; else export LAMINA_TEST_SMALL=1; fi
     build asan && ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-        ctest --test-dir build/asan -E "$without" --output-on-failure -j2 && echo "units passed under asan and ubsan"
+        ctest --test-dir build/asan -E "$without" --output-on-failure -j$jobs && echo "units passed under asan and ubsan"
 }
 
 step_docs() { python3 scripts/test_docs.py; }
@@ -261,14 +266,16 @@ step_damage_asan() {
 
 full_steps="levels golden_sim wrong_asan damage_asan tsan valgrind fuzz qemu"
 for s in $only; do declare -F "step_$s" >/dev/null || die "there is no step $s; see ./check -h"; done
-for s in install build models units ops golden numpy uses convert quantize docs cli schema wrong damage programs server whisper plan bindings minilm package asan format tidy cppcheck; do
-    run_step $s
-    # Without packages or programs nothing after it can say anything.
-    case $last_failed in install|build) echo "stopped: $last_failed failed"; break ;; esac
-done
+# Beside the other steps, of which none needs what these make or keeps both processors busy.
+beside="asan tidy cppcheck"
+for s in install build; do run_step $s || { echo "stopped: $s failed"; exit 1; }; done  # nothing after it could say anything
+run_step models
+if [ -z "$only" ]; then ( jobs=1; for s in $beside; do run_step $s; done ) & fi
+for s in units ops golden numpy uses convert quantize docs cli schema wrong damage programs server whisper plan bindings minilm package format; do run_step $s; done
+wait
+[ -z "$only" ] || for s in $beside; do run_step $s; done
 # A step of --full is run too when it is asked for by name.
-if { [ $full = 1 ] || [ -n "$only" ]; } && [ "$last_failed" != install ] && [ "$last_failed" != build ]; then
-    for s in $full_steps; do run_step $s; done
-fi
-if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
-[ $failed = 0 ]
+if [ $full = 1 ] || [ -n "$only" ]; then for s in $full_steps; do run_step $s; done; fi
+[ "$(count skip)" = 0 ] || skipped=", $(count skip) skipped"
+echo "$(count ok) passed, $(count FAIL) failed${skipped:-}"
+[ "$(count FAIL)" = 0 ]
