@@ -225,7 +225,6 @@ static void test_numbers(void **state) {
     CHANGES(p.rope_freq_base = 500);
     CHANGES(p.rope_freq_scale = 0.5f);
     CHANGES((p.rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_YARN, p.rope_freq_scale = 0.25f));
-    CHANGES(p.yarn_ext_factor = 1);
     CHANGES(p.yarn_attn_factor = 1.5f);
     CHANGES(p.type_k = GGML_TYPE_Q8_0);
     CHANGES(p.type_v = GGML_TYPE_Q4_0);
@@ -237,6 +236,9 @@ static void test_numbers(void **state) {
     yarn.yarn_orig_ctx = 64;
     float y[NV];
     logits(m, yarn, y);
+    p = yarn;
+    p.yarn_ext_factor = 0.5f;
+    assert_memory_not_equal(y, logits(m, p, got), ROW);
     p = yarn;
     p.yarn_beta_fast = 4;
     assert_memory_not_equal(y, logits(m, p, got), ROW);
