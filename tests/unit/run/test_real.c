@@ -158,7 +158,7 @@ static void check_model(const char *json, const char *logits_path, const char *m
     free(truth);
     float *plain = malloc((size_t) n * (size_t) nv * sizeof *plain);
     memcpy(plain, llama_get_logits(c), (size_t) n * (size_t) nv * sizeof *plain);
-    check_caches(m, ids, n, plain, nv, bound);
+    if (!test_small()) check_caches(m, ids, n, plain, nv, bound);
     free(plain);
     // greedy continuations
     const char *p = strstr(text, "\"greedy\"");

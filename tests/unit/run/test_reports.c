@@ -142,7 +142,7 @@ static void test_46_equal_requests(void **state) {
     int32_t prompt[12], out[8][64], first[64];
     text(prompt, 12, 3);
     struct llama_batch b = llama_batch_init(128, 0, 1);
-    for (int run = 0; run < 20; run++) {
+    for (int run = 0; run < (test_small() ? 2 : 20); run++) {
         llama_memory_clear(llama_get_memory(c), run % 2);
         int n_out[8] = {0}, at[8];
         for (int step = 0; n_out[7] < 64; step++) {
@@ -222,7 +222,7 @@ static void test_51_unusual_orders(void **state) {
     const struct llama_vocab *vocab = llama_model_get_vocab(m);
     llama_token_data d[NV];
     for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
-        for (int order = 0; order < 720; order++) {
+        for (int order = 0; order < 720; order += test_small() ? 7 : 1) {
             struct llama_sampler *f[6] = {
                 llama_sampler_init_top_k(sets[k].top_k),    llama_sampler_init_dry(vocab, 0.7f, 1.75f, 2, -1, breakers, 1),
                 llama_sampler_init_min_p(sets[k].min_p, 0), llama_sampler_init_temp(0.8f),
@@ -254,7 +254,7 @@ static void test_52_filters_after_the_chooser(void **state) {
     int best = 0;
     for (int i = 1; i < NV; i++)
         if (l[i] > l[best]) best = i;
-    for (uint32_t seed = 0; seed < 100; seed++) {
+    for (uint32_t seed = 0; seed < (test_small() ? 10 : 100); seed++) {
         struct llama_sampler *chains[] = {
             CHAIN(llama_sampler_init_temp(0.8f), llama_sampler_init_dist(seed), llama_sampler_init_top_k(40),
                   llama_sampler_init_top_p(0.95f, 1)),
@@ -292,7 +292,7 @@ static void test_54_bans(void **state) {
         if (l[i] > l[best]) best = i;
     const float values[] = {-100, -INFINITY};
     for (int k = 0; k < 2; k++)
-        for (uint32_t seed = 0; seed < 100; seed++) {
+        for (uint32_t seed = 0; seed < (test_small() ? 10 : 100); seed++) {
             const llama_logit_bias bias = {best, values[k]};
             struct llama_sampler *chains[] = {
                 CHAIN(llama_sampler_init_logit_bias(NV, 1, &bias), llama_sampler_init_top_k(1), llama_sampler_init_greedy()),

@@ -13,7 +13,9 @@ static int below(int n) {
     return (int) ((state >> 8) % (uint32_t) n);
 }
 
-enum { N_CTX = 512, MAX_SEQ = 8, N_BATCHES = 60 };
+enum { N_CTX = 512, MAX_SEQ = 8 };
+
+static int n_batches(void) { return test_small() ? 12 : 60; }
 
 struct setting {
     const char *name;
@@ -63,7 +65,7 @@ static void check(const struct setting *s, uint32_t seed) {
     const int n_dev = llama_context_bytes(c, before, 8);
     struct llama_batch b = llama_batch_init(s->n_batch, 0, 1);
     int pos[MAX_SEQ] = {0};
-    for (int i = 0; i < N_BATCHES; i++) {
+    for (int i = n_batches(); i > 0; i--) {
         const int n = 1 + (below(2) ? below(s->n_batch) : below(s->n_batch < 12 ? s->n_batch : 12));
         if (!fill(&b, s, pos, n)) {
             llama_memory_clear(llama_get_memory(c), true);
