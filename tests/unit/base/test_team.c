@@ -120,7 +120,8 @@ static void test_no_spinning_in_the_way(void **state) {
     const double seconds = cpu_seconds() - start;
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
     assert_int_equal(j.early, 0);
-    assert_true(seconds < 0.1);  // 2,000 barriers: 0.2 s of spinning
+    assert_true(test_small() ||
+                seconds < 0.1);  // 2,000 barriers: 0.2 s of spinning (where instructions cost no more than usual)
     team_free(t);
 }
 
