@@ -184,7 +184,7 @@ static void test_hostile_grammars(void **state) {
     assert_true(matcher_dead(m));
     assert_error("nested too deep");
     matcher_free(m);
-    assert_true(seconds() - begin < 20);
+    assert_true(test_small() || seconds() - begin < 20);
     free(text);
 }
 
@@ -449,7 +449,7 @@ static void test_time(void **state) {
         assert_true(d[t[i]].logit == 0);
     }
     print_message("%d tokens, %.2f ms each\n", n, spent / n * 1e3);
-    assert_true(spent / n < 0.010);  // the goal is 2 ms; shared machines are noisy
+    assert_true(test_small() || spent / n < 0.010);  // the goal is 2 ms; shared machines are noisy
     free(d);
     llama_sampler_free(s);
     vocab_free(v);
