@@ -33,7 +33,8 @@ static inline void test_expect_error(const char *part, const char *file, int lin
 }
 #define assert_error(part) test_expect_error((part), __FILE__, __LINE__)
 
-// Where every instruction is expensive (valgrind, sanitizers), LAMINA_TEST_SMALL=1 asks for fewer sizes and shorter texts, never for other checks.
+// Where every instruction is expensive (valgrind, sanitizers), LAMINA_TEST_SMALL=1 asks for fewer sizes, shorter texts and no times, never for
+// other checks.
 static inline bool test_small(void) {
     const char *env = getenv("LAMINA_TEST_SMALL");
     return env && *env;
