@@ -155,6 +155,26 @@ def check_switches(path):
                 break
 
 
+def check_options():
+    """A name must say one thing in each command: of two options the first in the list would hide the other."""
+    path = os.path.join(SRC, "app", "cli", "options.def")
+    commands, seen = {}, {}
+    for folder, _, files in os.walk(os.path.join(SRC, "app", "tools")):
+        for f in files:
+            m = re.search(r"\.groups = ([^,]+),", open(os.path.join(folder, f), encoding="utf-8").read())
+            if m:
+                commands[f] = set(re.findall(r"G_\w+", m.group(1))) | {"G_ALL"}
+    for line, text in enumerate(open(path, encoding="utf-8"), 1):
+        names, groups = re.search(r'"(-[^"]*)"', text), set(re.findall(r"\bG_\w+", re.sub(r'"[^"]*"', "", text)))
+        if not re.match(r"[A-Z]+\(", text) or not names:
+            continue
+        for name in names.group(1).split(","):
+            for command in (c for c, has in commands.items() if has & groups):
+                if (name, command) in seen:
+                    problem(path, line, f"{name} of {command} is already that of line {seen[name, command]}")
+                seen[name, command] = line
+
+
 def main():
     lists = {}
     for path in sources():
@@ -172,6 +192,7 @@ def main():
     check_against_enum(os.path.join(ops, "glu.def"), kinds, "ggml_glu_op", "GGML_GLU_OP_", True)
     check_against_enum(os.path.join(SRC, "tensor", "type", "type.def"), "ggml/enums.h", "ggml_type", "GGML_TYPE_", False)
     check_descriptors()
+    check_options()
     for p in problems:
         print(p)
     print(f"{len(problems)} problems")
