@@ -25,7 +25,7 @@ static struct rows rows(C *c, enum ggml_type type, const int64_t *ne) {
     int back[4] = {0};
     for (int i = 0; i < 3; i++) full[i + 1] = ne[axis[i]] + rnd(2), back[i + 1] = axis[i];
     T *base = ggml_new_tensor_4d(c, type, full[0], full[1], full[2], full[3]);
-    memset(base->data, 0xff, ggml_nbytes(base));
+    if (base->data) memset(base->data, 0xff, ggml_nbytes(base));
     T *v = ggml_view_4d(c, base, ne[0], ne[axis[0]], ne[axis[1]], ne[axis[2]], base->nb[1], base->nb[2], base->nb[3], 0);
     struct rows r = {ggml_permute(c, v, 0, back[1], back[2], back[3]),
                      malloc(sizeof(float) * (size_t) (ne[0] * ne[1] * ne[2] * ne[3] + 1))};
