@@ -82,13 +82,7 @@ struct ggml_object *context_object_new(struct ggml_context *ctx, enum ggml_objec
     struct ggml_object *o = (struct ggml_object *) (ctx->mem_buffer + used);
     if (ctx->rebuild.on) rebuild_next(ctx, o, type, GGML_PAD(size, GGML_MEM_ALIGN));
     *o = (struct ggml_object){.offs = used + sizeof *o, .size = GGML_PAD(size, GGML_MEM_ALIGN), .type = type};
-    if (ctx->last) {
-        ctx->last->next = o;
-    } else {
-        ctx->first = o;
-    }
-    ctx->last = o;
-    ctx->n_objects++;
+    object_append(ctx, o);
     return o;
 }
 

@@ -41,6 +41,17 @@ void rebuild_expand(struct ggml_cgraph *graph, const struct ggml_tensor *tensor,
 
 // Room for `size` bytes behind a new object header; NULL (sentence recorded) when the context is full.
 struct ggml_object *context_object_new(struct ggml_context *ctx, enum ggml_object_type type, size_t size);
+// Puts o at the end of the context's list.
+static inline void object_append(struct ggml_context *ctx, struct ggml_object *o) {
+    if (ctx->last) {
+        ctx->last->next = o;
+    } else {
+        ctx->first = o;
+    }
+    ctx->last = o;
+    ctx->n_objects++;
+}
+
 static inline void *object_content(const struct ggml_context *ctx, const struct ggml_object *o) {
     return ctx->mem_buffer + o->offs;
 }

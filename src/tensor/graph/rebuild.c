@@ -87,13 +87,7 @@ struct ggml_tensor *tensor_keep(struct ggml_context *ctx, struct ggml_tensor *t)
     ctx->rebuild.next = o->next;  // and stays that: rebuild_next or the end cuts the list where it ends now
     o->flags = t->flags;
     t->flags &= GGML_TENSOR_FLAG_COMPUTE;
-    if (ctx->last) {
-        ctx->last->next = o;
-    } else {
-        ctx->first = o;
-    }
-    ctx->last = o;
-    ctx->n_objects++;
+    object_append(ctx, o);
     return t;
 }
 
