@@ -1,5 +1,6 @@
 // The same bits whatever the thread count, the micro-batch, the neighbours (design, rule 7), and whatever is computed as one, on
 // small models made on the spot.
+#include "support/batch.h"
 #include "test.h"
 
 #include "model_maker.h"
@@ -108,19 +109,10 @@ static void check_model(const char *path) {
 // and gone on with: the bits of the whole text in one piece. Long enough for the small cache's table to slide.
 enum { N_LONG = 1200, N_PREFIX = 300, N_TAIL = 40 };
 
-static void put(struct llama_batch *b, int seq, int pos, int32_t token) {
-    const int k = b->n_tokens++;
-    b->token[k] = token;
-    b->pos[k] = pos;
-    b->n_seq_id[k] = 1;
-    b->seq_id[k][0] = seq;
-    b->logits[k] = 0;
-}
-
 static void feed(struct llama_context *c, struct llama_batch *b, int seq, int p0, int p1, int step, int text) {
     for (int p = p0; p < p1;) {
         b->n_tokens = 0;
-        for (int i = 0; i < step && p < p1; i++, p++) put(b, seq, p, token_at(p + text));
+        for (int i = 0; i < step && p < p1; i++, p++) put(b, seq, p, token_at(p + text), false);
         assert_int_equal(llama_decode(c, *b), 0);
     }
 }
@@ -129,7 +121,7 @@ static void feed(struct llama_context *c, struct llama_batch *b, int seq, int p0
 static void tail(struct llama_context *c, struct llama_batch *b, int seq, float *out) {
     for (int i = 0; i < N_TAIL; i++) {
         b->n_tokens = 0;
-        put(b, seq, N_LONG - N_TAIL + i, token_at(N_LONG - N_TAIL + i));
+        put(b, seq, N_LONG - N_TAIL + i, token_at(N_LONG - N_TAIL + i), false);
         b->logits[0] = 1;
         assert_int_equal(llama_decode(c, *b), 0);
         memcpy(out + (size_t) i * MAKER_N_VOCAB, llama_get_logits_ith(c, 0), MAKER_N_VOCAB * sizeof(float));
@@ -211,15 +203,15 @@ static void encode_decode(struct llama_model *m, bool neighbour, bool one_by_one
     struct llama_batch b = llama_batch_init(512, 0, 1);
     const int seq = neighbour ? 1 : 0;
     b.n_tokens = 0;
-    for (int i = 0; neighbour && i < 37; i++) put(&b, 0, i, token_at(400 + i));
-    for (int i = 0; i < N_ENC; i++) put(&b, seq, i, token_at(i));
+    for (int i = 0; neighbour && i < 37; i++) put(&b, 0, i, token_at(400 + i), false);
+    for (int i = 0; i < N_ENC; i++) put(&b, seq, i, token_at(i), false);
     assert_int_equal(llama_encode(c, b), 0);
     const int step = one_by_one ? 1 : N_DEC;
     for (int p = 0; p < N_DEC; p += step) {
         b.n_tokens = 0;
         for (int i = 0; i < step; i++) {
-            if (neighbour) put(&b, 0, p + i, token_at(700 + 3 * (p + i)));
-            put(&b, seq, p + i, token_at(p + i));
+            if (neighbour) put(&b, 0, p + i, token_at(700 + 3 * (p + i)), false);
+            put(&b, seq, p + i, token_at(p + i), false);
             b.logits[b.n_tokens - 1] = 1;
         }
         assert_int_equal(llama_decode(c, b), 0);

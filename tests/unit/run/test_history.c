@@ -1,6 +1,7 @@
 // Sequences with a long history (tails cut off, copies, states moved from one to another, neighbours of all lengths) against the same
 // texts computed at once in an empty context: the same bits, whatever kind of memory and of cache. Then positions moved and divided and
 // middles cut out, which rule 7 leaves out: against a context with exact caches to which the same is done.
+#include "support/batch.h"
 #include "test.h"
 
 #include "model_maker.h"
@@ -38,15 +39,6 @@ static struct llama_context *context(struct llama_model *m, enum ggml_type cache
     struct llama_context *c = llama_init_from_model(m, cp);
     assert_non_null(c);
     return c;
-}
-
-static void put(struct llama_batch *b, int seq, int pos, int32_t token, bool out) {
-    const int k = b->n_tokens++;
-    b->token[k] = token;
-    b->pos[k] = pos;
-    b->n_seq_id[k] = 1;
-    b->seq_id[k][0] = seq;
-    b->logits[k] = out;
 }
 
 // Several sequences grow, their tokens mixed.

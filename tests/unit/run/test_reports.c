@@ -1,6 +1,7 @@
 // What users of comparable programs ran into (reports.md), with the inputs of those reports, as far as it concerns sampling, the cache,
 // states and callers of the C interface. The number in a test's name is the report's. Others: 57 is sample/test_sample.c's
 // test_odd_logits, 181 compat/bindings.py's struct_layouts, 182 chat/test_chat.c's test_buffer.
+#include "support/batch.h"
 #include "test.h"
 
 #include "model_maker.h"
@@ -36,15 +37,6 @@ static struct llama_context *context(struct llama_model *m, struct llama_context
 }
 
 static int32_t tok(int i) { return (7 + 37 * i) % NV; }
-
-static void put(struct llama_batch *b, int seq, int pos, int32_t token, bool out) {
-    const int k = b->n_tokens++;
-    b->token[k] = token;
-    b->pos[k] = pos;
-    b->n_seq_id[k] = 1;
-    b->seq_id[k][0] = seq;
-    b->logits[k] = out;
-}
 
 // Tokens of a list at positions p0 .. in a sequence; the last one's logits.
 static int feed(struct llama_context *c, int seq, int p0, const int32_t *t, int n, float *logits) {
