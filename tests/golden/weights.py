@@ -210,15 +210,26 @@ def arrays(m):
 
 # A sheet may want own tensors, or shapes that fewer heads don't fit: such files are refused, which is right.
 MAY_BE_REFUSED = ("tied output", "one matrix for q, k and v", "half the heads")
+# Its indexer has as many heads as there are key heads.
+KEY_HEADS_GIVEN = ("minimax-m3",)
+# What a head computes depends on how many there are: slopes of ALiBi, a scale from the width of the stream.
+HEADS_GIVEN = ("refact-", "jina-bert-v2", "baichuan-40-layers", "gemma2-27b", "gemma3-27b")
+# Near ties of routers and of selections: another rounding of an activation chooses another expert, or another neuron.
+LOOSE = {"dbrx-moe", "glm-dsa-moe", "deepseek32-moe", "kimi-k3-moe", "qwen3moe-moe", "qwen3vlmoe-moe", "bailingmoe", "bailingmoe2", "bailingmoe3", "gemma3n-shared", "dots3note",
+         "minimax-m3-local", "deepseek2-lite", "mistral4-lite", "exaone-moe", "laguna"}
 
 
-def check(lib, m, folder):
+def check(lib, name, m, folder):
     for form in (other_types, tied, joined, one_key_head, half_the_heads, arrays):
+        if form is half_the_heads and name.startswith(HEADS_GIVEN):
+            continue
         for what, a, b, allowed in form(m):
+            if name in LOOSE and what in ("all weights BF16", "matrices Q8_0"):
+                continue
             try:
                 got = results(lib, a, folder)
             except RuntimeError as err:
-                if what not in MAY_BE_REFUSED:
+                if what not in MAY_BE_REFUSED and not (what == "one key head" and name.startswith(KEY_HEADS_GIVEN)):
                     yield f"{what}: {err}"
                 continue
             want = results(lib, b, folder)
@@ -228,10 +239,6 @@ def check(lib, m, folder):
                 yield f"{what}: error {numpy_ref.nmse(got, want):.1e}"
 
 
-# near ties of routers and of selections: another rounding of an activation chooses another expert
-LOOSE = {"dbrx-moe", "glm-dsa-moe", "deepseek32-moe", "kimi-k3-moe"}
-
-
 def main():
     build, shared, *names = [a for a in sys.argv[1:] if a != "--fast"]
     lib, failed = numpy_ref.open_library(os.path.join(build, "lib")), 0
@@ -239,10 +246,10 @@ def main():
                    ("llama_model_get_vocab", C.c_void_p), ("llama_vocab_n_tokens", C.c_int32)):
         getattr(lib, f).restype, getattr(lib, f).argtypes = res, [C.c_void_p]
     specs = sorted(os.path.basename(f)[:-5] for f in glob.glob(os.path.join(shared, "golden", "spec", "*.json")))
-    names = names or (FAST if "--fast" in sys.argv else [s for s in specs if s not in LOOSE] + list(numpy_ref.CASES))
+    names = names or (FAST if "--fast" in sys.argv else specs + [c for c in numpy_ref.CASES if c not in specs])
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            why = list(check(lib, golden(shared, name) if name in specs else case(name), folder))
+            why = list(check(lib, name, golden(shared, name) if name in specs else case(name), folder))
             failed += bool(why)
             print(f"{'FAIL' if why else 'ok  '} {name:24} {'; '.join(why)}", flush=True)
     print(f"{len(names) - failed} passed, {failed} failed")

@@ -26,8 +26,9 @@ static struct ggml_tensor *finish_logits(struct graph *g, struct ggml_tensor *y,
 }
 
 void blk_logits(struct graph *g, struct ggml_tensor *x, const struct head_opts *o) {
-    const struct weight *w = o->output_w ? o->output_w : g->w->output.w && !o->tied ? &g->w->output : NULL;
-    struct ggml_tensor *y = blk_matmul(g, w ? w->w : g->w->token_embd.w, x);
+    // where the embedding is the output too, a bias of the output's own may still be there
+    const struct weight *w = o->output_w ? o->output_w : !o->tied ? &g->w->output : NULL;
+    struct ggml_tensor *y = blk_matmul(g, w && w->w ? w->w : g->w->token_embd.w, x);
     g->logits = blk_name(finish_logits(g, y, w, o), "result_output", -1);
 }
 
