@@ -12,15 +12,15 @@ extern "C" {
 LLAMA_API struct llama_adapter_lora *llama_adapter_lora_init(struct llama_model *model, const char *path_lora);
 // The same from an open file, from its current place on.
 LLAMA_API struct llama_adapter_lora *llama_adapter_lora_init_from_file_ptr(struct llama_model *model, FILE *file);
-// A key's value as text, as snprintf: returns the full length, -1 if there is no such key.
+// A key's value as text, as snprintf: returns the full length, -1 if there is no such key or its value is an array.
 LLAMA_API int32_t llama_adapter_meta_val_str(const struct llama_adapter_lora *adapter, const char *key, char *buf,
                                              size_t buf_size);
-// Number of keys in the adapter's file.
+// Number of keys in the adapter's file whose values aren't arrays.
 LLAMA_API int32_t llama_adapter_meta_count(const struct llama_adapter_lora *adapter);
-// Name of key i, as snprintf; -1 if there is none.
+// Name of key i of those, as snprintf; -1 if there is none.
 LLAMA_API int32_t llama_adapter_meta_key_by_index(const struct llama_adapter_lora *adapter, int32_t i, char *buf,
                                                   size_t buf_size);
-// Value of key i as text, as snprintf; -1 if there is none.
+// Value of key i of those as text, as snprintf; -1 if there is none.
 LLAMA_API int32_t llama_adapter_meta_val_str_by_index(const struct llama_adapter_lora *adapter, int32_t i, char *buf,
                                                       size_t buf_size);
 // Frees an adapter. No context may use it any more.

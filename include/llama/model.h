@@ -12,7 +12,7 @@ extern "C" {
 LLAMA_API const char *llama_ftype_name(enum llama_ftype ftype);
 // "auto", "disabled" or "enabled".
 LLAMA_API const char *llama_flash_attn_type_name(enum llama_flash_attn_type flash_attn_type);
-// "auto", "none", "mmap", "mlock", "mmap_mlock" or "dio".
+// "auto", "none", "mmap", "mlock", "mmap+mlock" or "dio".
 LLAMA_API const char *llama_load_mode_name(enum llama_load_mode load_mode);
 // The mode of that name; AUTO if there is none.
 LLAMA_API enum llama_load_mode llama_load_mode_from_str(const char *str);
@@ -97,15 +97,15 @@ LLAMA_API float llama_model_rope_freq_scale_train(const struct llama_model *mode
 LLAMA_API uint32_t llama_model_n_cls_out(const struct llama_model *model);
 // Label of score i, NULL if there is none.
 LLAMA_API const char *llama_model_cls_label(const struct llama_model *model, uint32_t i);
-// A key's value as text, as snprintf: returns the full length, -1 if there is no such key.
+// A key's value as text, as snprintf: returns the full length, -1 if there is no such key or its value is an array (gguf.h reads those).
 LLAMA_API int32_t llama_model_meta_val_str(const struct llama_model *model, const char *key, char *buf, size_t buf_size);
-// Number of keys.
+// Number of keys whose values aren't arrays.
 LLAMA_API int32_t llama_model_meta_count(const struct llama_model *model);
 // Name of a well-known key, NULL if unknown.
 LLAMA_API const char *llama_model_meta_key_str(enum llama_model_meta_key key);
-// Name of key i, as snprintf; -1 if there is none.
+// Name of key i of those, as snprintf; -1 if there is none.
 LLAMA_API int32_t llama_model_meta_key_by_index(const struct llama_model *model, int32_t i, char *buf, size_t buf_size);
-// Value of key i as text, as snprintf; -1 if there is none.
+// Value of key i of those as text, as snprintf; -1 if there is none.
 LLAMA_API int32_t llama_model_meta_val_str_by_index(const struct llama_model *model, int32_t i, char *buf, size_t buf_size);
 // One line: architecture, size, type; as snprintf.
 LLAMA_API int32_t llama_model_desc(const struct llama_model *model, char *buf, size_t buf_size);
@@ -141,7 +141,7 @@ LLAMA_API int32_t llama_split_path(char *split_path, size_t maxlen, const char *
 // The prefix, if split_path ends as such a name does. Its length, else 0.
 LLAMA_API int32_t llama_split_prefix(char *split_prefix, size_t maxlen, const char *split_path, int32_t split_no,
                                      int32_t split_count);
-// The processor's features that kernels use, for logs. Valid until this thread's next call.
+// What each backend says of its features, the processor's first: "CPU : AVX = 1 | AVX2 = 1 | ... | ". For logs. Valid until this thread's next call.
 LLAMA_API const char *llama_print_system_info(void);
 // The log sink in use.
 LLAMA_API void llama_log_get(ggml_log_callback *log_callback, void **user_data);

@@ -119,7 +119,7 @@ LLAMA_API uint32_t llama_sampler_get_seed(const struct llama_sampler *smpl);
 // Applies smpl to the logits of output idx (-1: the last), and tells it the token. If nothing was chosen, the most likely candidate left
 // is taken. A chain keeps the candidates' memory: after its first token nothing is allocated. Errors: LLAMA_TOKEN_NULL.
 LLAMA_API llama_token llama_sampler_sample(struct llama_sampler *smpl, struct llama_context *ctx, int32_t idx);
-// Time in milliseconds and tokens of a chain made with no_perf false.
+// Tokens that the chain sampled or accepted, and the time that took in milliseconds (0 in a chain made with no_perf).
 LLAMA_API struct llama_perf_sampler_data llama_perf_sampler(const struct llama_sampler *chain);
 LLAMA_API void llama_perf_sampler_print(const struct llama_sampler *chain);
 LLAMA_API void llama_perf_sampler_reset(struct llama_sampler *chain);

@@ -110,7 +110,7 @@ struct llama_context_params {
     uint32_t n_seq_max;                              // sequences
     uint32_t n_rs_seq;                               // snapshots of recurrent state per sequence
     uint32_t n_outputs_max;                          // most outputs of a batch; 0, or with embeddings: n_batch
-    uint32_t n_outputs_max_per_seq;                  // no effect: a sequence may ask for as many as the batch may
+    uint32_t n_outputs_max_per_seq;                  // 1; no effect: a sequence may ask for as many as the batch may
     int32_t n_threads;                               // for single tokens; -1: this machine's default
     int32_t n_threads_batch;                         // for batches; -1: as n_threads
     enum llama_context_type ctx_type;                // DEFAULT: the model; MTP: its draft head (context.h)

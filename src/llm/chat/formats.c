@@ -277,6 +277,11 @@ const struct chat_format chat_formats[] = {
      .ask = "<|start_of_role|>assistant<|end_of_role|>",
      .turns = {TURN("assistant_tool_call", "<|start_of_role|>assistant<|end_of_role|><|tool_call|>", "<|end_of_text|>\n"),
                ANY("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>\n")}},
+    {.name = "granite-4.1",  // the frame of 4.0; templates are taken for that one
+     .needles = {"granite-4.1"},
+     .ask = "<|start_of_role|>assistant<|end_of_role|>",
+     .turns = {TURN("assistant_tool_call", "<|start_of_role|>assistant<|end_of_role|><|tool_call|>", "<|end_of_text|>\n"),
+               ANY("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>\n")}},
     {.name = "granite",
      .needles = {"<|start_of_role|>"},
      .ask = "<|start_of_role|>assistant<|end_of_role|>",

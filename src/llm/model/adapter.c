@@ -175,21 +175,20 @@ void llama_adapter_lora_free(struct llama_adapter_lora *a) {
 }
 
 int32_t llama_adapter_meta_count(const struct llama_adapter_lora *adapter) {
-    return adapter ? (int32_t) gguf_get_n_kv(adapter->meta) : 0;
+    return meta_count(adapter ? adapter->meta : NULL);
 }
 
 int32_t llama_adapter_meta_val_str(const struct llama_adapter_lora *adapter, const char *key, char *buf, size_t buf_size) {
-    const struct gguf_context *meta = adapter ? adapter->meta : NULL;
-    return meta_value_str(meta, meta && key ? gguf_find_key(meta, key) : -1, buf, buf_size);
+    return meta_value(adapter ? adapter->meta : NULL, key, buf, buf_size);
 }
 
 int32_t llama_adapter_meta_key_by_index(const struct llama_adapter_lora *adapter, int32_t i, char *buf, size_t buf_size) {
-    return meta_key_str(adapter ? adapter->meta : NULL, i, buf, buf_size);
+    return meta_key_at(adapter ? adapter->meta : NULL, i, buf, buf_size);
 }
 
 int32_t llama_adapter_meta_val_str_by_index(const struct llama_adapter_lora *adapter, int32_t i, char *buf,
                                             size_t buf_size) {
-    return meta_value_str(adapter ? adapter->meta : NULL, i, buf, buf_size);
+    return meta_value_at(adapter ? adapter->meta : NULL, i, buf, buf_size);
 }
 
 uint64_t llama_adapter_get_alora_n_invocation_tokens(const struct llama_adapter_lora *adapter) {

@@ -71,50 +71,29 @@ const char *llama_model_chat_template(const struct llama_model *m, const char *n
 
 // ---- keys as text -------------------------------------------------------------------------------------------------------
 
-static void put_scalar(struct str *s, enum gguf_type t, const void *data, size_t i) {
-    switch (t) {
-        case GGUF_TYPE_UINT8: str_printf(s, "%u", ((const uint8_t *) data)[i]); break;
-        case GGUF_TYPE_INT8: str_printf(s, "%d", ((const int8_t *) data)[i]); break;
-        case GGUF_TYPE_UINT16: str_printf(s, "%u", ((const uint16_t *) data)[i]); break;
-        case GGUF_TYPE_INT16: str_printf(s, "%d", ((const int16_t *) data)[i]); break;
-        case GGUF_TYPE_UINT32: str_printf(s, "%u", ((const uint32_t *) data)[i]); break;
-        case GGUF_TYPE_INT32: str_printf(s, "%d", ((const int32_t *) data)[i]); break;
-        case GGUF_TYPE_UINT64: str_printf(s, "%" PRIu64, ((const uint64_t *) data)[i]); break;
-        case GGUF_TYPE_INT64: str_printf(s, "%" PRId64, ((const int64_t *) data)[i]); break;
-        case GGUF_TYPE_FLOAT32: str_printf(s, "%f", (double) ((const float *) data)[i]); break;
-        case GGUF_TYPE_FLOAT64: str_printf(s, "%f", ((const double *) data)[i]); break;
-        case GGUF_TYPE_BOOL: str_puts(s, ((const uint8_t *) data)[i] ? "true" : "false"); break;
-        default: break;
-    }
-}
-
-static void put_value(struct str *s, const struct gguf_context *g, int64_t id) {
+static bool put_value(struct str *s, const struct gguf_context *g, int64_t id) {
     const enum gguf_type t = gguf_get_kv_type(g, id);
+    if (t == GGUF_TYPE_ARRAY) return false;
     if (t == GGUF_TYPE_STRING) {
         str_puts(s, gguf_get_val_str(g, id));
-        return;
+        return true;
     }
-    if (t != GGUF_TYPE_ARRAY) {
-        put_scalar(s, t, gguf_get_val_data(g, id), 0);
-        return;
+    const void *v = gguf_get_val_data(g, id);
+    switch (t) {
+        case GGUF_TYPE_UINT8: str_printf(s, "%u", *(const uint8_t *) v); break;
+        case GGUF_TYPE_INT8: str_printf(s, "%d", *(const int8_t *) v); break;
+        case GGUF_TYPE_UINT16: str_printf(s, "%u", *(const uint16_t *) v); break;
+        case GGUF_TYPE_INT16: str_printf(s, "%d", *(const int16_t *) v); break;
+        case GGUF_TYPE_UINT32: str_printf(s, "%u", *(const uint32_t *) v); break;
+        case GGUF_TYPE_INT32: str_printf(s, "%d", *(const int32_t *) v); break;
+        case GGUF_TYPE_UINT64: str_printf(s, "%" PRIu64, *(const uint64_t *) v); break;
+        case GGUF_TYPE_INT64: str_printf(s, "%" PRId64, *(const int64_t *) v); break;
+        case GGUF_TYPE_FLOAT32: str_printf(s, "%f", (double) *(const float *) v); break;
+        case GGUF_TYPE_FLOAT64: str_printf(s, "%f", *(const double *) v); break;
+        case GGUF_TYPE_BOOL: str_puts(s, *(const uint8_t *) v ? "true" : "false"); break;
+        default: return false;
     }
-    const enum gguf_type et = gguf_get_arr_type(g, id);
-    const size_t n = gguf_get_arr_n(g, id);
-    str_putc(s, '[');
-    for (size_t i = 0; i < n; i++) {
-        if (i) str_puts(s, ", ");
-        if (et != GGUF_TYPE_STRING) {
-            put_scalar(s, et, gguf_get_arr_data(g, id), i);
-            continue;
-        }
-        str_putc(s, '"');
-        for (const char *p = gguf_get_arr_str(g, id, i); p && *p; p++) {
-            if (*p == '"' || *p == '\\') str_putc(s, '\\');
-            str_putc(s, *p);
-        }
-        str_putc(s, '"');
-    }
-    str_putc(s, ']');
+    return true;
 }
 
 // As snprintf: the length it has in full, whatever fits is written. Without a buffer nothing is written, whatever its size is said to be.
@@ -125,32 +104,52 @@ static int32_t none(char *buf, size_t buf_size) {
     return -1;
 }
 
-int32_t meta_value_str(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size) {
-    if (!g || id < 0 || id >= gguf_get_n_kv(g)) return none(buf, buf_size);
+int32_t meta_count(const struct gguf_context *g) {
+    int32_t n = 0;
+    for (int64_t id = 0; g && id < gguf_get_n_kv(g); id++) n += gguf_get_kv_type(g, id) != GGUF_TYPE_ARRAY;
+    return n;
+}
+
+// The key of that number among those that aren't arrays, -1: none.
+static int64_t nth(const struct gguf_context *g, int32_t i) {
+    for (int64_t id = 0; g && i >= 0 && id < gguf_get_n_kv(g); id++)
+        if (gguf_get_kv_type(g, id) != GGUF_TYPE_ARRAY && i-- == 0) return id;
+    return -1;
+}
+
+static int32_t value_of(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size) {
     struct str s = {0};
-    put_value(&s, g, id);
-    const int32_t n = str_ok(&s) ? give(buf, buf_size, str_text(&s)) : none(buf, buf_size);
+    const bool is_text = id >= 0 && put_value(&s, g, id);
+    const int32_t n = is_text && str_ok(&s) ? give(buf, buf_size, str_text(&s)) : none(buf, buf_size);
     str_free(&s);
     return n;
 }
 
+int32_t meta_value(const struct gguf_context *g, const char *key, char *buf, size_t buf_size) {
+    return value_of(g, g && key ? gguf_find_key(g, key) : -1, buf, buf_size);
+}
+
+int32_t meta_value_at(const struct gguf_context *g, int32_t i, char *buf, size_t buf_size) {
+    return value_of(g, nth(g, i), buf, buf_size);
+}
+
+int32_t meta_key_at(const struct gguf_context *g, int32_t i, char *buf, size_t buf_size) {
+    const int64_t id = nth(g, i);
+    return id < 0 ? none(buf, buf_size) : give(buf, buf_size, gguf_get_key(g, id));
+}
+
 int32_t llama_model_meta_val_str(const struct llama_model *m, const char *key, char *buf, size_t buf_size) {
-    return m && key ? meta_value_str(m->meta, gguf_find_key(m->meta, key), buf, buf_size) : none(buf, buf_size);
+    return meta_value(m ? m->meta : NULL, key, buf, buf_size);
 }
 
-int32_t llama_model_meta_count(const struct llama_model *m) { return m ? (int32_t) gguf_get_n_kv(m->meta) : 0; }
-
-int32_t meta_key_str(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size) {
-    if (!g || id < 0 || id >= gguf_get_n_kv(g)) return none(buf, buf_size);
-    return give(buf, buf_size, gguf_get_key(g, id));
-}
+int32_t llama_model_meta_count(const struct llama_model *m) { return meta_count(m ? m->meta : NULL); }
 
 int32_t llama_model_meta_key_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) {
-    return meta_key_str(m ? m->meta : NULL, i, buf, buf_size);
+    return meta_key_at(m ? m->meta : NULL, i, buf, buf_size);
 }
 
 int32_t llama_model_meta_val_str_by_index(const struct llama_model *m, int32_t i, char *buf, size_t buf_size) {
-    return meta_value_str(m ? m->meta : NULL, i, buf, buf_size);
+    return meta_value_at(m ? m->meta : NULL, i, buf, buf_size);
 }
 
 static const char *const meta_keys[] = {

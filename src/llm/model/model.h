@@ -80,9 +80,11 @@ void sources_free(struct llama_model *m);
 MUST_USE enum err meta_prepare(struct llama_model *m, const struct gguf_context *user);
 void meta_free(struct llama_model *m);
 bool meta_get_int(const struct gguf_context *g, const char *key, int64_t *out);
-// facts.c: a key's name or value as text, as snprintf; -1 if there is no such key.
-int32_t meta_key_str(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size);
-int32_t meta_value_str(const struct gguf_context *g, int64_t id, char *buf, size_t buf_size);
+// facts.c: keys that aren't arrays, and their values as text, as snprintf; -1 if there is no such key. g may be NULL.
+int32_t meta_count(const struct gguf_context *g);
+int32_t meta_value(const struct gguf_context *g, const char *key, char *buf, size_t buf_size);
+int32_t meta_key_at(const struct gguf_context *g, int32_t i, char *buf, size_t buf_size);
+int32_t meta_value_at(const struct gguf_context *g, int32_t i, char *buf, size_t buf_size);
 // place.c
 MUST_USE enum err place_devices(struct llama_model *m);
 void place_layers(struct llama_model *m);

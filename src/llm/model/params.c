@@ -14,7 +14,7 @@ struct llama_model_params llama_model_default_params(void) {
     };
 }
 
-static const char *const load_names[] = {"auto", "none", "mmap", "mlock", "mmap_mlock", "dio"};
+static const char *const load_names[] = {"auto", "none", "mmap", "mlock", "mmap+mlock", "dio"};
 
 const char *llama_load_mode_name(enum llama_load_mode load_mode) {
     return load_mode >= LLAMA_LOAD_MODE_AUTO && load_mode <= LLAMA_LOAD_MODE_DIRECT_IO ? load_names[load_mode + 1]
@@ -67,23 +67,20 @@ void llama_log_get(ggml_log_callback *log_callback, void **user_data) { ggml_log
 void llama_log_set(ggml_log_callback log_callback, void *user_data) { ggml_log_set(log_callback, user_data); }
 
 const char *llama_print_system_info(void) {
-    static _Thread_local char text[256];
-    const struct {
-        const char *name;
-        int has;
-    } f[] = {{"AVX", ggml_cpu_has_avx()},
-             {"AVX2", ggml_cpu_has_avx2()},
-             {"FMA", ggml_cpu_has_fma()},
-             {"F16C", ggml_cpu_has_f16c()},
-             {"AVX512", ggml_cpu_has_avx512()},
-             {"AVX512_VNNI", ggml_cpu_has_avx512_vnni()},
-             {"AVX512_BF16", ggml_cpu_has_avx512_bf16()},
-             {"NEON", ggml_cpu_has_neon()},
-             {"DOTPROD", ggml_cpu_has_dotprod()},
-             {"MATMUL_INT8", ggml_cpu_has_matmul_int8()}};
-    int n = snprintf(text, sizeof text, "CPU :");
-    for (size_t i = 0; i < sizeof f / sizeof *f; i++)
-        if (f[i].has) n += snprintf(text + n, sizeof text - (size_t) n, " %s = 1 |", f[i].name);
+    static _Thread_local char text[1024];
+    size_t n = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < ggml_backend_reg_count(); i++) {
+        ggml_backend_reg_t reg = ggml_backend_reg_get(i);
+        void *found = ggml_backend_reg_get_proc_address(reg, "ggml_backend_get_features");
+        if (!found) continue;
+        ggml_backend_get_features_t get;
+        memcpy(&get, &found, sizeof get);  // ISO C has no cast for that
+        n += (size_t) snprintf(text + n, sizeof text - n, "%s : ", ggml_backend_reg_name(reg));
+        for (const struct ggml_backend_feature *f = get(reg); f->name && n < sizeof text; f++)
+            n += (size_t) snprintf(text + n, sizeof text - n, "%s = %s | ", f->name, f->value);
+        if (n >= sizeof text) break;
+    }
     return text;
 }
 
@@ -130,8 +127,15 @@ static const struct {
     {LLAMA_FTYPE_GUESSED, "unknown, may not work"},
 };
 
-const char *llama_ftype_name(enum llama_ftype ftype) {
+static const char *ftype_name(enum llama_ftype ftype) {
     for (size_t i = 0; i < sizeof ftypes / sizeof *ftypes; i++)
         if (ftypes[i].ftype == ftype) return ftypes[i].name;
     return "unknown, may not work";
+}
+
+const char *llama_ftype_name(enum llama_ftype ftype) {
+    static _Thread_local char text[64];
+    if (ftype <= LLAMA_FTYPE_GUESSED || ftype >= 2 * LLAMA_FTYPE_GUESSED) return ftype_name(ftype);
+    snprintf(text, sizeof text, "(guessed) %s", ftype_name(ftype & ~LLAMA_FTYPE_GUESSED));
+    return text;
 }

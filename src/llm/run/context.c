@@ -13,6 +13,7 @@ struct llama_context_params llama_context_default_params(void) {
         .n_batch = 2048,
         .n_ubatch = 512,
         .n_seq_max = 1,
+        .n_outputs_max_per_seq = 1,
         .n_threads = n,
         .n_threads_batch = n,
         .rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_UNSPECIFIED,

@@ -17,12 +17,18 @@ struct llama_perf_context_data llama_perf_context(const struct llama_context *ct
 
 void llama_perf_context_print(const struct llama_context *ctx) {
     const struct llama_perf_context_data d = llama_perf_context(ctx);
-    log_info("load time   = %10.2f ms\n", d.t_load_ms);
-    log_info("prompt eval = %10.2f ms / %5d tokens (%8.2f ms per token, %8.2f tokens per second)\n", d.t_p_eval_ms,
-             d.n_p_eval, d.t_p_eval_ms / d.n_p_eval, d.t_p_eval_ms > 0 ? 1e3 * d.n_p_eval / d.t_p_eval_ms : 0.0);
-    log_info("eval        = %10.2f ms / %5d runs   (%8.2f ms per token, %8.2f tokens per second)\n", d.t_eval_ms, d.n_eval,
-             d.t_eval_ms / d.n_eval, d.t_eval_ms > 0 ? 1e3 * d.n_eval / d.t_eval_ms : 0.0);
-    log_info("graphs reused %d times\n", d.n_reused);
+    // scripts look for these lines as they are
+    log_info("llama_perf_context_print:        load time = %10.2f ms\n", d.t_load_ms);
+    log_info("llama_perf_context_print: prompt eval time = %10.2f ms / %5d tokens (%8.2f ms per token, %8.2f tokens per "
+             "second)\n",
+             d.t_p_eval_ms, d.n_p_eval, d.t_p_eval_ms / d.n_p_eval,
+             d.t_p_eval_ms > 0 ? 1e3 * d.n_p_eval / d.t_p_eval_ms : 0.0);
+    log_info("llama_perf_context_print:        eval time = %10.2f ms / %5d runs   (%8.2f ms per token, %8.2f tokens per "
+             "second)\n",
+             d.t_eval_ms, d.n_eval, d.t_eval_ms / d.n_eval, d.t_eval_ms > 0 ? 1e3 * d.n_eval / d.t_eval_ms : 0.0);
+    log_info("llama_perf_context_print:       total time = %10.2f ms / %5d tokens\n",
+             1e-3 * (double) ggml_time_us() - d.t_start_ms, d.n_p_eval + d.n_eval);
+    log_info("llama_perf_context_print:    graphs reused = %10d\n", d.n_reused);
 }
 
 void llama_perf_context_reset(struct llama_context *ctx) {

@@ -30,9 +30,8 @@ void chain_count(struct llama_sampler *smpl, int64_t t_us) {
     struct chain *ch = of(smpl, NULL);
     if (!ch) return;
     ch->busy = false;
-    if (ch->no_perf) return;
-    ch->t_us += t_us;
     ch->n_sample++;
+    if (!ch->no_perf) ch->t_us += t_us;
 }
 
 static const char *name(const struct llama_sampler *smpl) {
@@ -45,10 +44,8 @@ static void accept(struct llama_sampler *smpl, llama_token token) {
     bool timed = !ch->busy && !ch->no_perf;
     int64_t start = timed ? ggml_time_us() : 0;
     for (int32_t i = 0; i < ch->n; i++) llama_sampler_accept(ch->list[i], token);
-    if (timed) {
-        ch->t_us += ggml_time_us() - start;
-        ch->n_sample++;
-    }
+    if (timed) ch->t_us += ggml_time_us() - start;
+    if (!ch->busy) ch->n_sample++;
 }
 
 static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
@@ -163,8 +160,7 @@ struct llama_perf_sampler_data llama_perf_sampler(const struct llama_sampler *ch
 
 void llama_perf_sampler_print(const struct llama_sampler *chain) {
     struct llama_perf_sampler_data d = llama_perf_sampler(chain);
-    log_info("sampling: %.2f ms for %d tokens (%.3f ms each)\n", d.t_sample_ms, (int) d.n_sample,
-             d.n_sample ? d.t_sample_ms / d.n_sample : 0.0);
+    log_info("llama_perf_sampler_print:    samplers time = %10.2f ms / %5d runs\n", d.t_sample_ms, (int) d.n_sample);
 }
 
 void llama_perf_sampler_reset(struct llama_sampler *chain) {

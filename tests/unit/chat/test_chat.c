@@ -78,6 +78,12 @@ static void test_texts(void **state) {
                     "<|start_of_role|>assistant<|end_of_role|>Hello!<|end_of_text|>\n<|start_of_role|>user<|end_of_role|> "
                     "More? <|end_of_text|>\n"
                     "<|start_of_role|>assistant<|end_of_role|>"},
+        {"granite-4.1",
+         "<|start_of_role|>system<|end_of_role|>Be "
+         "kind.<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>Hi<|end_of_text|>\n"
+         "<|start_of_role|>assistant<|end_of_role|>Hello!<|end_of_text|>\n<|start_of_role|>user<|end_of_role|> "
+         "More? <|end_of_text|>\n"
+         "<|start_of_role|>assistant<|end_of_role|>"},
         {"gigachat",
          "<s>Be kind.<|message_sep|>user<|role_sep|>Hi<|message_sep|>available functions<|role_sep|>[]<|message_sep|>"
          "assistant<|role_sep|>Hello!<|message_sep|>user<|role_sep|> More? <|message_sep|>available "

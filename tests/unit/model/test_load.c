@@ -171,6 +171,11 @@ static void test_facts(void **s) {
     assert_int_equal(llama_model_meta_val_str(m, "general.architecture", buf, 3), 5);
     assert_string_equal(buf, "ll");
     assert_int_equal(llama_model_meta_val_str(m, "no.such.key", buf, sizeof buf), -1);
+    assert_int_equal(llama_model_meta_val_str(m, "tokenizer.ggml.tokens", buf, sizeof buf), -1);  // arrays aren't text
+    for (int i = 0; i < llama_model_meta_count(m); i++) {
+        assert_true(llama_model_meta_key_by_index(m, i, buf, sizeof buf) > 0);
+        assert_true(llama_model_meta_val_str(m, buf, NULL, 0) >= 0);
+    }
     assert_int_equal(llama_model_meta_key_by_index(m, -1, buf, sizeof buf), -1);
     assert_int_equal(llama_model_meta_val_str_by_index(m, 1000, buf, sizeof buf), -1);
     assert_true(llama_model_desc(m, buf, sizeof buf) > 5);

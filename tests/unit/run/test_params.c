@@ -257,7 +257,7 @@ static void test_numbers(void **state) {
     CHANGES_NOT((p.n_seq_max = 3, p.kv_unified = true));
     CHANGES_NOT(p.n_rs_seq = 4);
     CHANGES_NOT(p.n_outputs_max = 1);
-    CHANGES_NOT(p.n_outputs_max_per_seq = 1);
+    CHANGES_NOT(p.n_outputs_max_per_seq = 0);
     CHANGES_NOT(p.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED);
     CHANGES_NOT(p.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED);
     CHANGES_NOT(p.defrag_thold = 0.1f);
@@ -321,7 +321,7 @@ static void test_context(void **state) {
     assert_int_equal(llama_decode(c, b), 0);
     llama_free(c);
     p.n_outputs_max = 0;
-    p.n_outputs_max_per_seq = 1;  // the default of some builds of the field, where it limits nothing either
+    assert_int_equal(p.n_outputs_max_per_seq, 1);  // the field's default, which limits nothing there either
     c = llama_init_from_model(m, p);
     b.logits[0] = 1;
     assert_int_equal(llama_decode(c, b), 0);
