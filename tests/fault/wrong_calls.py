@@ -34,6 +34,8 @@ SIZES = [
     (r"ggml_quantize_chunk", r"nrows|n_per_row|start"),
     (r"gguf_set_arr_str", r"n"),
     (r"llama_detokenize", r"n_tokens"),
+    (r"llama_tokenize", r"text_len"),
+    (r"llama_sampler_init_logit_bias", r"n_logit_bias"),
     (r"llama_chat_builtin_templates", r"len"),
     (r"llama_sampler_init_(grammar_lazy\w*|dry)", r"num_\w+"),
 ]

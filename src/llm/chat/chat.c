@@ -95,6 +95,7 @@ static void write_turns(const struct chat_format *f, struct chat_out *o, const l
 
 enum err chat_write(const struct chat_format *f, struct chat_out *o, const llama_chat_message *chat, size_t n, bool ask) {
     if (n && !chat) return err_set(ERR_INVALID, "chat: the messages are NULL");
+    if (n > PTRDIFF_MAX / sizeof *chat) return err_set(ERR_INVALID, "chat: no array has %zu messages", n);
     for (size_t i = 0; i < n; i++) {
         if (!chat[i].role || !chat[i].content) {
             return err_set(ERR_INVALID, "chat: message %zu has no %s", i, chat[i].role ? "content" : "role");

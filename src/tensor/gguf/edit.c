@@ -145,7 +145,7 @@ void gguf_set_val_str(struct gguf_context *ctx, const char *key, const char *val
 void gguf_set_arr_data(struct gguf_context *ctx, const char *key, enum gguf_type type, const void *data, size_t n) {
     if (!usable(ctx, key)) return;
     size_t size = gguf_scalar_size(type), bytes;
-    if (size == 0 || (n && !data) || __builtin_mul_overflow(n, size, &bytes)) {
+    if (size == 0 || (n && !data) || __builtin_mul_overflow(n, size, &bytes) || bytes > PTRDIFF_MAX) {
         err_set(ERR_INVALID, "gguf: key '%s' can't hold an array of %zu elements of type %s", key, n,
                 gguf_type_name(type) ? gguf_type_name(type) : "unknown");
         return;

@@ -140,6 +140,10 @@ struct ggml_tensor *ggml_set_name(struct ggml_tensor *tensor, const char *name) 
 
 struct ggml_tensor *ggml_format_name(struct ggml_tensor *tensor, const char *fmt, ...) {
     if (!tensor || ggml_is_error(tensor)) return tensor;
+    if (!fmt) {
+        err_set(ERR_INVALID, "ggml_format_name: the format is NULL");
+        return tensor;
+    }
     char name[GGML_MAX_NAME];  // the arguments may contain the old name
     va_list args;
     va_start(args, fmt);

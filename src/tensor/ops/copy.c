@@ -25,7 +25,7 @@ int copy_threads(const struct ggml_tensor *t, int n_threads) { return row_thread
 
 void copy_elements(char *d, size_t ds, const char *s, size_t ss, size_t size, int64_t n) {
     if (ds == size && ss == size) {
-        if (d != s) memcpy(d, s, (size_t) n * size);
+        if (d != s && n > 0) memcpy(d, s, (size_t) n * size);
         return;
     }
     switch (size) {

@@ -43,6 +43,7 @@ static float *patch_row(const struct conv *c, const char *row, int64_t x0, float
 
 void conv_patch(const struct conv *c, int64_t n, const int64_t o[3], float *patch) {
     const int64_t x0 = o[0] * c->s[0] - c->p[0];
+    if (c->k[0] == 0) return;
     for (int64_t ch = 0; ch < c->ic; ch++) {
         const char *image = (const char *) c->x->data + (size_t) n * c->nb_image + (size_t) ch * c->nb_channel;
         for (int64_t kz = 0; kz < c->k[2]; kz++) {

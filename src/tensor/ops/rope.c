@@ -74,7 +74,7 @@ void ggml_rope_yarn_corr_dims(int n_dims, int n_ctx_orig, float freq_base, float
     const float start = floorf(corr_dim(n_dims, n_ctx_orig, beta_fast, freq_base));
     const float end = ceilf(corr_dim(n_dims, n_ctx_orig, beta_slow, freq_base));
     dims[0] = start > 0.0f ? start : 0.0f;
-    dims[1] = end < (float) (n_dims - 1) ? end : (float) (n_dims - 1);
+    dims[1] = end < (float) n_dims - 1.0f ? end : (float) n_dims - 1.0f;
 }
 
 struct plan {

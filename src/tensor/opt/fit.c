@@ -40,25 +40,31 @@ static void clock_text(char *text, size_t size, int64_t us) {
     snprintf(text, size, "%02lld:%02lld:%02lld", (long long) (s / 3600), (long long) (s / 60 % 60), (long long) (s % 60));
 }
 
+// a * b, or as far as a number goes.
+static int64_t times(int64_t a, int64_t b) {
+    int64_t n;
+    return __builtin_mul_overflow(a, b, &n) ? ((a < 0) == (b < 0) ? INT64_MAX : INT64_MIN) : n;
+}
+
 void ggml_opt_epoch_callback_progress_bar(bool train, ggml_opt_context_t opt_ctx, ggml_opt_dataset_t dataset,
                                           ggml_opt_result_t result, int64_t ibatch, int64_t ibatch_max, int64_t t_start_us) {
     enum { WIDTH = 25 };
     char bar[WIDTH + 1], spent[24], left[24];
-    const int64_t t = ggml_time_us() - t_start_us;
+    const int64_t now = ggml_time_us(), t = t_start_us >= 0 && t_start_us <= now ? now - t_start_us : 0;
     double loss = NAN, loss_unc = NAN, accuracy = NAN, accuracy_unc = NAN;
     (void) dataset;
-    for (int i = 0; i < WIDTH; i++) bar[i] = i * ibatch_max < ibatch * WIDTH ? '=' : ' ';
+    for (int i = 0; i < WIDTH; i++) bar[i] = i * (double) ibatch_max < (double) ibatch * WIDTH ? '=' : ' ';
     bar[WIDTH] = '\0';
     clock_text(spent, sizeof spent, t);
-    clock_text(left, sizeof left, ibatch ? t * (ibatch_max - ibatch) / ibatch : 0);
+    clock_text(left, sizeof left, ibatch > 0 && ibatch_max > ibatch ? times(t, ibatch_max - ibatch) / ibatch : 0);
     if (result) {
         ggml_opt_result_loss(result, &loss, &loss_unc);
         ggml_opt_result_accuracy(result, &accuracy, &accuracy_unc);
     }
     ggml_log_write(GGML_LOG_LEVEL_NONE, "%s: [%s] data=%07lld/%07lld loss=%.5f±%.5f acc=%.2f±%.2f%% t=%s ETA=%s \r",
-                   train ? "train" : "val", bar, (long long) (ibatch * batch_size(opt_ctx)),
-                   (long long) (ibatch_max * batch_size(opt_ctx)), loss, loss_unc, 100 * accuracy, 100 * accuracy_unc, spent,
-                   left);
+                   train ? "train" : "val", bar, (long long) times(ibatch, batch_size(opt_ctx)),
+                   (long long) times(ibatch_max, batch_size(opt_ctx)), loss, loss_unc, 100 * accuracy, 100 * accuracy_unc,
+                   spent, left);
     if (ibatch == ibatch_max) ggml_log_write(GGML_LOG_LEVEL_NONE, "\n");
 }
 
