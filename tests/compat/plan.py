@@ -139,7 +139,7 @@ def page(model):
     check(f"{os.path.basename(model)} map", peak <= compute and (compute == peak or j["devices"][0]["work"] == 4 << 20) and peak == max(t[5] + t[4] for t in data["tensors"]),
           f"{len(data['tensors'])} tensors, peak {peak}")
     live = sum(t[4] for t in data["tensors"] if t[9] & 1)
-    taken = sum(data["tensors"][t[8]][4] for t in data["tensors"] if t[9] & 1 and t[8] >= 0 and data["tensors"][t[8]][9] & 1)
+    taken = sum(t[4] for t in data["tensors"] if t[9] & 1 and t[8] >= 0 and data["tensors"][t[8]][9] & 1)
     check(f"{os.path.basename(model)} map peak", live - taken == data["buffers"][0]["bound"], f"{live - taken} alive at the peak, bound {data['buffers'][0]['bound']}")
     check(f"{os.path.basename(model)} map whole", "http" not in text and text.rstrip().endswith("</html>"), f"{len(text)} bytes, nothing to load")
     assert not os.path.exists(path + ".tmp")

@@ -52,41 +52,50 @@ static void give_back(struct heap *h, size_t offset, size_t bytes) {
     }
 }
 
+// What lies at an offset until a step; item: the last that has it.
+struct held {
+    size_t offset, bytes;
+    int32_t last;
+    int item;
+};
+
+// What is no longer read goes back.
+static int release(struct heap *h, struct held *held, int n, int32_t step) {
+    int kept = 0;
+    for (int k = 0; k < n; k++) {
+        if (held[k].last >= step)
+            held[kept++] = held[k];
+        else if (held[k].bytes)
+            give_back(h, held[k].offset, held[k].bytes);
+    }
+    return kept;
+}
+
 enum err plan_best_fit(struct plan_item *items, int n, struct plan_result *result) {
     struct heap h = {malloc(((size_t) n + 2) * sizeof(struct gap)), 1};
-    int *alive = malloc(((size_t) n + 1) * sizeof(int)), n_alive = 0;
-    if (!h.gaps || !alive) {
+    struct held *held = malloc(((size_t) n + 1) * sizeof *held);
+    int n_held = 0;
+    if (!h.gaps || !held) {
         free(h.gaps);
-        free(alive);
+        free(held);
         return err_set(ERR_NOMEM, "memory plan: no memory for %d tensors", n);
     }
     h.gaps[0] = (struct gap){0, SIZE_MAX / 2};
     *result = (struct plan_result){.tries = 1};
     for (int i = 0; i < n; i++) {
         struct plan_item *it = &items[i];
-        int kept = 0;
-        for (int k = 0; k < n_alive;
-             k++) {  // what is no longer read; a block that is taken over lives on under its new name
-            const struct plan_item *o = &items[alive[k]];
-            if (o->last >= it->first)
-                alive[kept++] = alive[k];
-            else if (o->bytes)
-                give_back(&h, o->offset, o->bytes);
-        }
-        n_alive = kept;
+        n_held = release(&h, held, n_held, it->first);
         it->over = it->take[0] >= 0 ? it->take[0] : it->take[1];
-        if (it->over >= 0) {
-            it->offset = items[it->over].offset;
-            for (int k = 0; k < n_alive; k++) {
-                if (alive[k] == it->over) alive[k] = i;
-            }
-            continue;
+        for (int k = 0; k < n_held && it->over >= 0; k++) {  // of a larger source, the rest is still held in this step
+            if (held[k].item != it->over) continue;
+            it->offset = held[k].offset;
+            held[k] = (struct held){it->offset + it->bytes, held[k].bytes - it->bytes, held[k].last, -1};
         }
-        it->offset = it->bytes ? alloc_best(&h, it->bytes) : 0;
-        alive[n_alive++] = i;
+        if (it->over < 0) it->offset = it->bytes ? alloc_best(&h, it->bytes) : 0;
+        held[n_held++] = (struct held){it->offset, it->bytes, it->last, i};
         if (it->offset + it->bytes > result->peak) result->peak = it->offset + it->bytes;
     }
     free(h.gaps);
-    free(alive);
+    free(held);
     return ERR_OK;
 }

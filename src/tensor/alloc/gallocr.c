@@ -391,5 +391,5 @@ size_t gallocr_overhead(const struct ggml_gallocr *g) {
            layout_bytes(&g->other) + g->map.size * (sizeof(*g->map.keys) + sizeof(*g->map.values)) +
            (size_t) g->map.entry_room * (sizeof(*g->map.entry_slot) + sizeof(*g->map.entry_read)) +
            (size_t) g->pool_room * (sizeof(*g->pool_items) + sizeof(*g->pool_index)) + g->scratch.bytes +
-           g->scratch.edge_room * 2 * sizeof(uint32_t);
+           g->scratch.edge_room * 2 * sizeof(uint32_t) + g->scratch.rise_bytes;
 }

@@ -1,44 +1,19 @@
 // Packing of blocks (bytes x time) at offsets. See plan.h for the method.
-#include "alloc/plan.h"
+#include "alloc/plan_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
 #define UNPLACED SIZE_MAX
-enum { N_ORDERS = 5, N_CHOICES = 3, FEW_REPAIRS = 2, MANY_REPAIRS = 40, FEW_NEIGHBOURS = 48, LEAST_WORK = 300000 };
-
-struct block {
-    size_t bytes, offset;
-    int32_t first, last;
-    uint32_t edges;  // head of the list of neighbours, by edge index
-    uint32_t n_edges;
-    bool fixed;
-};
-
-struct key {
-    uint64_t value;  // ascending
-    uint32_t block;
-};
-
-// Views into the scratch memory during one call.
-struct packer {
-    struct plan_scratch *s;
-    struct plan_item *items;
-    int n, n_steps;
-    size_t max_chunk;
-    struct block *blocks;
-    uint32_t n_blocks, n_edges;
-    uint32_t *active;  // blocks alive at the sweep's step
-    uint32_t *order, *moved;
-    uint32_t *by_offset;  // placed blocks, ascending by offset
-    uint32_t n_placed;
-    uint32_t *near;  // placed neighbours of the block at hand
-    struct key *keys, *spare;
-    size_t *live;  // bytes live at each step
-    size_t *best;  // offsets of the best placement so far, per item
-    int32_t *best_over;
-    size_t bound, work, limit;
+enum {
+    N_ORDERS = 5,
+    N_CHOICES = 3,
+    FEW_REPAIRS = 2,
+    MANY_REPAIRS = 40,
+    FEW_NEIGHBOURS = 48,
+    LEAST_WORK = 300000,
+    RISE_WORK = 1000000,
+    N_HEIGHTS = 5
 };
 
 // ---- scratch ------------------------------------------------------------------------------------------------------
@@ -50,9 +25,9 @@ static size_t carve(char **at, size_t bytes) {
 }
 
 static size_t scratch_bytes(size_t n, size_t n_steps) {
-    return carve(NULL, n * sizeof(struct block)) + 5 * carve(NULL, n * sizeof(uint32_t)) +
-           2 * carve(NULL, n * sizeof(struct key)) + carve(NULL, (n_steps + 2) * sizeof(size_t)) +
-           carve(NULL, n * sizeof(size_t)) + carve(NULL, n * sizeof(int32_t));
+    return carve(NULL, n * sizeof(struct block)) + carve(NULL, n * sizeof(struct part)) +
+           5 * carve(NULL, n * sizeof(uint32_t)) + 2 * carve(NULL, n * sizeof(struct key)) +
+           carve(NULL, (n_steps + 2) * sizeof(size_t)) + carve(NULL, n * sizeof(size_t)) + carve(NULL, n * sizeof(int32_t));
 }
 
 static enum err edges_reserve(struct plan_scratch *s, size_t room) {
@@ -83,6 +58,7 @@ void plan_scratch_free(struct plan_scratch *s) {
     free(s->memory);
     free(s->edge_to);
     free(s->edge_next);
+    free(s->rise);
     memset(s, 0, sizeof(*s));
 }
 
@@ -90,6 +66,7 @@ static void lay_out(struct packer *p) {
     const size_t n = (size_t) p->n;
     char *at = p->s->memory;
     p->blocks = (void *) at, carve(&at, n * sizeof(struct block));
+    p->parts = (void *) at, carve(&at, n * sizeof(struct part));
     p->active = (void *) at, carve(&at, n * sizeof(uint32_t));
     p->order = (void *) at, carve(&at, n * sizeof(uint32_t));
     p->moved = (void *) at, carve(&at, n * sizeof(uint32_t));
@@ -114,28 +91,54 @@ static int32_t choose(const struct packer *p, const struct plan_item *it, int ch
     return (born_a < born_b) == (choice == 0) ? a : b;
 }
 
+// The result takes over the block, which goes on with as many bytes as the result has.
+static void carry_on(struct packer *p, struct block *b, const struct plan_item *it) {
+    if (it->last > b->last) b->last = it->last;
+    if (it->bytes == b->bytes_last) return;
+    const uint32_t k = p->n_parts++;
+    p->parts[k] = (struct part){it->bytes, it->first + 1, NONE};
+    if (b->part == NONE)
+        b->part = k;
+    else
+        p->parts[b->part_last].next = k;
+    b->part_last = k;
+    b->bytes_last = it->bytes;
+}
+
 static void form_blocks(struct packer *p, int choice) {
-    p->n_blocks = 0;
+    p->n_blocks = p->n_parts = 0;
     for (int i = 0; i < p->n; i++) {
         struct plan_item *it = &p->items[i];
         it->over = it->bytes ? choose(p, it, choice) : -1;
         if (it->over >= 0) {
             it->block = p->items[it->over].block;
-            struct block *b = &p->blocks[it->block];
-            if (it->last > b->last) b->last = it->last;
+            carry_on(p, &p->blocks[it->block], it);
             continue;
         }
         it->block = (int32_t) p->n_blocks;
-        p->blocks[p->n_blocks++] =
-            (struct block){it->bytes, it->fixed ? it->offset : UNPLACED, it->first, it->last, NONE, 0, it->fixed};
+        p->has_fixed = p->has_fixed || it->fixed;
+        p->blocks[p->n_blocks++] = (struct block){.bytes = it->bytes,
+                                                  .offset = it->fixed ? it->offset : UNPLACED,
+                                                  .bytes_last = it->bytes,
+                                                  .first = it->first,
+                                                  .last = it->last,
+                                                  .edges = NONE,
+                                                  .part = NONE,
+                                                  .fixed = it->fixed};
     }
 }
 
 static void measure(struct packer *p) {
     memset(p->live, 0, ((size_t) p->n_steps + 2) * sizeof(size_t));
     for (uint32_t i = 0; i < p->n_blocks; i++) {
-        p->live[p->blocks[i].first] += p->blocks[i].bytes;
-        p->live[p->blocks[i].last + 1] -= p->blocks[i].bytes;
+        const struct block *b = &p->blocks[i];
+        p->live[b->first] += b->bytes;
+        p->live[b->last + 1] -= b->bytes_last;
+        size_t bytes = b->bytes;
+        for (uint32_t k = b->part; k != NONE; k = p->parts[k].next) {
+            p->live[p->parts[k].from] -= bytes - p->parts[k].bytes;
+            bytes = p->parts[k].bytes;
+        }
     }
     size_t now = 0;
     p->bound = 0;
@@ -157,7 +160,7 @@ static void add_edge(struct packer *p, uint32_t from, uint32_t to) {
 // Blocks arrive in ascending order of first: each meets the ones still alive.
 static enum err find_neighbours(struct packer *p) {
     uint32_t n_active = 0;
-    p->n_edges = 0;
+    p->n_edges = p->most_edges = 0;
     for (uint32_t i = 0; i < p->n_blocks; i++) {
         if (p->blocks[i].bytes == 0) continue;
         uint32_t kept = 0;
@@ -172,6 +175,9 @@ static enum err find_neighbours(struct packer *p) {
         }
         p->active[kept++] = i;
         n_active = kept;
+    }
+    for (uint32_t i = 0; i < p->n_blocks; i++) {
+        if (p->blocks[i].n_edges > p->most_edges) p->most_edges = p->blocks[i].n_edges;
     }
     return ERR_OK;
 }
@@ -199,10 +205,6 @@ static void sort_keys(struct key *a, struct key *spare, uint32_t n) {
     }
 }
 
-static uint64_t units(const struct block *b) { return b->bytes / 32; }
-
-static uint64_t steps(const struct block *b) { return (uint64_t) (b->last - b->first) + 1; }
-
 // The most bytes live at once during the block's life: how little room it leaves there.
 static uint64_t crowd(const struct packer *p, const struct block *b) {
     size_t most = 0;
@@ -218,11 +220,11 @@ enum rank { BY_SIZE, BY_CROWD, BY_AREA, LONG_THEN_SIZE, BY_LENGTH };
 static uint64_t rank(const struct packer *p, const struct block *b, enum rank by) {
     if (b->fixed) return 0;
     switch (by) {
-        case BY_SIZE: return ~units(b);
+        case BY_SIZE: return ~plan_units(b);
         case BY_CROWD: return ~crowd(p, b);
-        case BY_AREA: return ~(units(b) > (UINT64_MAX >> 20) ? UINT64_MAX : units(b) * steps(b));
-        case LONG_THEN_SIZE: return ~(units(b) + (b->last - b->first > p->n_steps / 4 ? (uint64_t) 1 << 60 : 0));
-        default: return ~steps(b);
+        case BY_AREA: return ~(plan_units(b) > (UINT64_MAX >> 20) ? UINT64_MAX : plan_units(b) * plan_steps(b));
+        case LONG_THEN_SIZE: return ~(plan_units(b) + (b->last - b->first > p->n_steps / 4 ? (uint64_t) 1 << 60 : 0));
+        default: return ~plan_steps(b);
     }
 }
 
@@ -285,6 +287,28 @@ static void place_among_few(struct packer *p, struct block *b) {
     p->work += b->n_edges + 8;
 }
 
+// Blocks that shrink: from where both live, each has the bytes that it has when the younger one begins.
+static void place_among_parts(struct packer *p, struct block *b) {
+    uint32_t n = 0;
+    struct key *const near = p->spare;  // by the offset at which one as large as b at its largest would have to end
+    for (uint32_t e = b->edges; e != NONE; e = p->s->edge_next[e]) {
+        const struct block *o = &p->blocks[p->s->edge_to[e]];
+        if (o->offset == UNPLACED) continue;
+        const uint64_t from = o->offset + (b->bytes - plan_bytes_at(p, b, o->first > b->first ? o->first : b->first));
+        uint32_t k = n++;
+        while (k > 0 && near[k - 1].value > from) near[k] = near[k - 1], k--;
+        near[k] = (struct key){from, p->s->edge_to[e]};
+    }
+    size_t at = 0;
+    for (uint32_t k = 0; k < n && near[k].value < at + b->bytes; k++) {
+        const struct block *o = &p->blocks[near[k].block];
+        const size_t end = o->offset + plan_bytes_at(p, o, o->first > b->first ? o->first : b->first);
+        if (end > at) at = in_chunk(p, end, b->bytes);
+    }
+    b->offset = at;
+    p->work += 2 * (size_t) b->n_edges + 8;
+}
+
 static void place_among_many(struct packer *p, struct block *b) {
     size_t at = 0;
     for (uint32_t k = 0; k < p->n_placed; k++) {
@@ -322,11 +346,13 @@ static size_t place_all(struct packer *p, uint32_t n) {
         struct block *b = &p->blocks[i];
         if (b->fixed)
             p->work++;
+        else if (p->n_parts)
+            place_among_parts(p, b);
         else if (b->n_edges <= FEW_NEIGHBOURS)
             place_among_few(p, b);
         else
             place_among_many(p, b);
-        note_placed(p, i);
+        if (p->most_edges > FEW_NEIGHBOURS) note_placed(p, i);
         if (b->offset + b->bytes > peak) peak = b->offset + b->bytes;
     }
     return peak;
@@ -334,7 +360,9 @@ static size_t place_all(struct packer *p, uint32_t n) {
 
 // ---- the search -----------------------------------------------------------------------------------------------------
 
-static void keep(struct packer *p, struct plan_result *r, size_t peak) {
+void plan_keep(struct packer *p, struct plan_result *r, size_t peak) {
+    r->tries++;
+    if (peak >= r->peak) return;
     r->peak = peak;
     for (int i = 0; i < p->n; i++) {
         p->best[i] = p->blocks[p->items[i].block].offset;
@@ -383,8 +411,7 @@ static void search_order(struct packer *p, struct plan_result *r, int order, boo
     for (uint32_t i = 0; i < p->n_blocks; i++) n += p->blocks[i].bytes != 0;
     for (int k = 0; k <= repairs; k++) {
         const size_t peak = place_all(p, n);
-        r->tries++;
-        if (peak < r->peak) keep(p, r, peak);
+        plan_keep(p, r, peak);
         if (done(p, r)) return;
         if (gentle)
             nudge(p, n);
@@ -407,11 +434,6 @@ static enum err search_choice(struct packer *p, struct plan_result *r, int choic
     return ERR_OK;
 }
 
-static uint64_t next_random(uint64_t *state) {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return *state >> 40;
-}
-
 // By size, but each block counts for up to twice as large as it is: blocks of nearly one size change places, small ones come first
 // now and then. The same numbers each time, so that a graph has one plan.
 static void make_loose_order(struct packer *p, uint64_t *state) {
@@ -419,7 +441,7 @@ static void make_loose_order(struct packer *p, uint64_t *state) {
     for (uint32_t i = 0; i < p->n_blocks; i++) {
         const struct block *b = &p->blocks[i];
         if (!b->bytes) continue;
-        const uint64_t r = next_random(state), u = units(b) + 1;
+        const uint64_t r = plan_random(state), u = plan_units(b) + 1;
         p->keys[n].block = i;
         p->keys[n++].value = b->fixed ? 0 : r % 16 == 0 ? r : ~(u > (UINT64_MAX >> 40) ? UINT64_MAX : u * (256 + r % 256));
     }
@@ -438,16 +460,41 @@ static enum err search_loosely(struct packer *p, struct plan_result *r, int choi
         make_loose_order(p, &state);
         p->work += n;
         for (int k = 0; k <= FEW_REPAIRS && !done(p, r); k++) {
-            const size_t peak = place_all(p, n);
-            r->tries++;
-            if (peak < r->peak) keep(p, r, peak);
+            plan_keep(p, r, place_all(p, n));
             lift(p, n);
         }
     }
     return ERR_OK;
 }
 
-// Repairs that help do so soon: first a few on every order and choice, then many; at last orders with some chance in them.
+// Whether another choice of what to take over makes other blocks.
+static bool has_choices(const struct packer *p) {
+    for (int i = 0; i < p->n; i++) {
+        if (p->items[i].take[0] >= 0 && p->items[i].take[1] >= 0) return true;
+    }
+    return false;
+}
+
+// Below the bound, or else as near above it as can be found.
+static enum err rise(struct packer *p, struct plan_result *r, int n_choices) {
+    bool found = false;
+    for (int choice = 0; choice < n_choices && !found; choice++) {
+        form_blocks(p, choice);
+        TRY(find_neighbours(p));
+        TRY(plan_rise(p, r, p->bound, RISE_WORK / (size_t) n_choices, &found));
+    }
+    size_t low = p->bound;
+    for (int k = 0; k < N_HEIGHTS && !found && r->peak - low > 32; k++) {
+        const size_t height = low + (r->peak - low) / 2;
+        bool better;
+        TRY(plan_rise(p, r, height, RISE_WORK / 8, &better));
+        if (!better) low = height;
+    }
+    return ERR_OK;
+}
+
+// Repairs that help do so soon: first a few on every order; then from below; then a few on every choice, then many; at last orders
+// with some chance in them.
 static enum err search(struct packer *p, struct plan_result *r, int effort) {
     form_blocks(p, 0);
     measure(p);
@@ -456,9 +503,14 @@ static enum err search(struct packer *p, struct plan_result *r, int effort) {
     p->limit = (size_t) effort * ((size_t) p->n_edges + 8 * (size_t) p->n_blocks);
     if (effort > 0 && p->limit < LEAST_WORK) p->limit = LEAST_WORK;
     search_orders(p, r, FEW_REPAIRS);
+    if (effort == 0 || r->peak <= p->bound) return ERR_OK;
+    const int n_choices = has_choices(p) ? N_CHOICES : 1;
+    const size_t work = p->work;
+    TRY(rise(p, r, n_choices));
+    p->work = work;
     for (int choice = 1; choice < N_CHOICES && !done(p, r); choice++) TRY(search_choice(p, r, choice, FEW_REPAIRS));
     for (int choice = 0; choice < N_CHOICES && !done(p, r); choice++) TRY(search_choice(p, r, choice, MANY_REPAIRS));
-    for (int choice = 0; choice < N_CHOICES && effort > 0 && r->peak > p->bound; choice++) TRY(search_loosely(p, r, choice));
+    for (int choice = 0; choice < N_CHOICES && r->peak > p->bound; choice++) TRY(search_loosely(p, r, choice));
     return ERR_OK;
 }
 

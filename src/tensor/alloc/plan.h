@@ -6,8 +6,9 @@
 //
 // Method (plan.c): blocks that live at the same time are neighbours; blocks are placed from the largest to the smallest at
 // the lowest offset that no placed neighbour uses. Where the peak exceeds the most bytes live at once, the blocks that
-// stick out are moved to the front of the order and all are placed again; then other orders and other choices of what to
-// take over are tried.
+// stick out are moved to the front of the order and all are placed again; then other orders are tried; then blocks are chosen
+// from the lowest offset up, below the bound as a ceiling (plan_rise.c), which packs nearly all that can be packed; at last
+// other choices of what to take over. A block that a smaller result takes over goes on as a smaller one.
 // Greedy by size is Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (2020); repair is our
 // own.
 #pragma once
@@ -20,7 +21,7 @@
 struct plan_item {
     size_t bytes;         // a multiple of the alignment; 0 takes no room
     int32_t first, last;  // steps, inclusive; items are given in ascending order of first
-    int32_t take[2];      // items whose memory this one may take over, or -1: same bytes, their last == this one's first
+    int32_t take[2];      // items whose memory this one may take over, or -1: no fewer bytes, their last == this one's first
     int32_t over;         // result: which of them it took over, or -1
     int32_t block;        // scratch of the planner
     size_t offset;        // result; given when fixed
@@ -39,6 +40,8 @@ struct plan_scratch {
     size_t bytes;
     uint32_t *edge_to, *edge_next;
     size_t edge_room;
+    void *rise;  // of placing from below, made when it is first needed
+    size_t rise_bytes;
 };
 
 // Plans n items within n_steps steps. max_chunk: no item may straddle a multiple of it (SIZE_MAX: one piece).

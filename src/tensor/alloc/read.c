@@ -330,7 +330,7 @@ static void find_takes(struct reader *r, const struct ggml_tensor *t, int i) {
         const int32_t s = r->l->src_slots[ref->first_src + k++];
         if (s < 0 || s == it->take[0] || r->l->items[s].fixed) continue;
         const struct plan_item *from = &r->l->items[s];
-        if (from->last != step || from->bytes != it->bytes || r->l->slots[s].pool != r->l->slots[ref->slot].pool) continue;
+        if (from->last != step || from->bytes < it->bytes || r->l->slots[s].pool != r->l->slots[ref->slot].pool) continue;
         bool wide;
         if (from->first < step && gallocr_may_take(t, j, buft, &wide) && !read_otherwise(r->l, ref, t, j, s) &&
             !read_beside(r->l, i, s))

@@ -43,5 +43,6 @@ int gallocr_span(const struct ggml_gallocr *g, const struct ggml_cgraph *graph, 
     for (int k = i; k < i + n; k++) {
         if (!graph->nodes[k]->view_src && stays_inside(g, graph, i, n, k)) *none |= (uint64_t) 1 << (k - i);
     }
-    return n;
+    // Where all keep their memory the device computes them one by one: planned as one they could only need more of it at once.
+    return *none ? n : 1;
 }

@@ -1,7 +1,7 @@
 // Graphs that are not ours: random ones over the public interface, of operations and sizes of many kinds, and training graphs. A run
 // in a NaN-filled buffer of exactly the planned size, with guards, gives the bits of a run that shares nothing. The bound LB1, where
 // every node is computed by itself, is counted here anew, from the graph alone: the planner's own is never above it, training graphs
-// meet it, and so do most random ones, which are harder to pack than any that computes something; the others come near.
+// meet it, and so do random ones, which are harder to pack than any that computes something.
 #include "alloc/gallocr.h"
 #include "support/guarded.h"
 #include "support/net.h"
@@ -114,7 +114,7 @@ static bool may_take(struct lives *l, const struct ggml_tensor *t, int i) {
     for (int k = 0; k < in_place(t->op); k++) {
         const struct ggml_tensor *s = t->src[k];
         const struct life *x = s ? find(l, s) : NULL;
-        if (!x || x->last != i || x->first >= i || !same_layout(t, s) || !same_layout(s, root_of(s))) continue;
+        if (!x || x->last != i || x->first >= i || !same_layout(t, s) || (s->view_src && s->view_offs)) continue;
         bool beside = false;  // the same memory read in another way
         for (int j = 0; j < GGML_MAX_SRC; j++) {
             if (j != k && t->src[j] && root_of(t->src[j]) == root_of(s))
@@ -360,7 +360,7 @@ static int check_many(builder build, uint64_t n) {
 
 static void test_random(void **state) {
     (void) state;
-    assert_true(check_many(build_random, 300) >= 255);
+    assert_int_equal(check_many(build_random, 300), 300);
 }
 
 static void test_training(void **state) {

@@ -39,7 +39,7 @@ static int random_items(struct plan_item *it, int n, int span, uint32_t size, bo
             bool taken = false;
             for (int k = 0; k < i; k++) taken = taken || it[k].take[0] == j || it[k].take[1] == j;
             if (taken) continue;
-            it[i].bytes = it[j].bytes;
+            it[i].bytes = below(3) ? it[j].bytes : 32 * (1 + (size_t) below((uint32_t) (it[j].bytes / 32)));
             it[i].take[0] = j;
             break;
         }
@@ -52,6 +52,7 @@ static void test_random(void **state) {
     enum { N = 300 };
     struct plan_item it[N];
     struct plan_scratch s = {0};
+    int n_met = 0;
     for (int round = 0; round < 200; round++) {
         rng_state = (uint64_t) round;
         const int n = 2 + (int) below(N - 2);
@@ -61,7 +62,9 @@ static void test_random(void **state) {
         check_valid(it, n, r.peak, SIZE_MAX);
         assert_true(r.peak >= r.bound);
         assert_true(r.peak <= r.bound + r.bound / 4);
+        n_met += r.peak == r.bound;
     }
+    assert_true(n_met >= 180);
     plan_scratch_free(&s);
 }
 
@@ -102,6 +105,25 @@ static void test_fixed(void **state) {
     assert_int_equal(plan_solve(&s, it, 3, 10, SIZE_MAX, 12, &r), ERR_OK);
     assert_int_equal(it[0].offset, 64);
     check_valid(it, 3, r.peak, SIZE_MAX);
+    plan_scratch_free(&s);
+}
+
+// What is left of a block that a smaller result took over is free for others at once.
+static void test_shrinking(void **state) {
+    (void) state;
+    struct plan_scratch s = {0};
+    struct plan_item it[] = {item(1024, 0, 1), item(256, 1, 3), item(768, 2, 3)};
+    it[1].take[0] = 0;
+    struct plan_result r;
+    assert_int_equal(plan_solve(&s, it, 3, 4, SIZE_MAX, 12, &r), ERR_OK);
+    check_valid(it, 3, r.peak, SIZE_MAX);
+    assert_int_equal(r.bound, 1024);
+    assert_int_equal(r.peak, 1024);
+    assert_int_equal(it[1].over, 0);
+    struct plan_item same[] = {it[0], it[1], it[2]};
+    assert_int_equal(plan_best_fit(same, 3, &r), ERR_OK);
+    check_valid(same, 3, r.peak, SIZE_MAX);
+    assert_int_equal(r.peak, 1024);
     plan_scratch_free(&s);
 }
 
@@ -178,7 +200,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),          cmocka_unit_test(test_chunks),  cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_fixed),           cmocka_unit_test(test_stream),  cmocka_unit_test(test_best_fit),
-        cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_nothing), cmocka_unit_test(test_shrinking),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
