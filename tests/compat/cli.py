@@ -291,6 +291,81 @@ def tokenize_prints_ids_and_json():
 
 
 @test
+def scripts_find_the_lines_of_the_field():
+    out = lamina("tokenize", "-m", MODEL, "-p", "Hello world", "--show-count")[1].decode()
+    assert out == " 19556 -> 'Hello'\n   905 -> ' world'\nTotal number of tokens: 2\n", out
+    text = write("kl.txt", b"The sun rose over the hills and the birds began to sing. " * 20)
+    args = ("perplexity", "-m", MODEL, "-f", text, "-c", "64", "--chunks", "2", "-q", "--ppl-stride", "0")
+    base = os.path.join(TMP, "base.kld")
+    first = lamina(*args, "--kl-divergence-base", base)[1].decode()  # saves, as there is no such file yet
+    ppl = re.search(r"^Final estimate: PPL = ([0-9.]+) \+/- [0-9.]+$", first, re.M).group(1)
+    again = lamina(*args, "--kl-divergence-base", base, "--kl-divergence")[1].decode()
+    kl = {k.strip(): float(v) for k, v in re.findall(r"^(.*KLD): +(\S+)", again, re.M)}
+    assert len(kl) == 11 and 0 <= kl["Mean    KLD"] < 1e-4 and kl["Median  KLD"] <= kl["99.9%   KLD"] <= kl["Maximum KLD"] < 1e-3, again
+    assert "Same top p: 100.000" in again and f"PPL = {ppl} " in again, again
+    coarse = lamina(*args, "--kl-divergence-base", base, "--kl-divergence", "-ctk", "q4_0", "-ctv", "q4_0")[1].decode()
+    assert float(re.search(r"Mean    KLD: +(\S+)", coarse).group(1)) > 1e-3, coarse
+    fails(1, "none.kld", *args, "--kl-divergence-base", os.path.join(TMP, "none.kld"), "--kl-divergence")
+    fails(2, "answers to choose from", *args, "--hellaswag")
+    shown = lamina("inspect", MODEL)
+    assert shown == lamina("inspect", MODEL, "r") == lamina("inspect", "-m", MODEL)
+    fails(2, "nothing is written", "inspect", MODEL, "w")
+
+
+@test
+def embeddings_in_every_format():
+    run = lambda *a: lamina("embed", "-m", MODEL, "--pooling", "mean", "-q", *a)
+    texts = ("-p", "The cat sat.<#>Stocks fell.<#>The cat sat.", "--embd-separator", "<#>")
+    raw = [[float(x) for x in line.split()] for line in run(*texts)[1].splitlines()]
+    assert len(raw) == 3 and all(abs(sum(x * x for x in r) - 1) < 1e-4 for r in raw)
+    assert run(*texts, "--embd-output-format", "raw") == run(*texts)
+    rows = json.loads(run(*texts, "--embd-output-format", "array")[1])
+    assert all(abs(x - y) < 1e-6 for a, b in zip(rows, raw, strict=True) for x, y in zip(a, b, strict=True))
+    whole = json.loads(run(*texts, "--embd-output-format", "json+")[1])
+    assert whole["object"] == "list" and [d["index"] for d in whole["data"]] == [0, 1, 2] and whole["data"][1]["embedding"] == rows[1]
+    sim = whole["cosineSimilarity"]
+    assert abs(sim[0][2] - 1) < 1e-5 and sim[0][1] == sim[1][0] < 0.999, sim
+    assert "cosineSimilarity" not in json.loads(run(*texts, "--embd-output-format", "json")[1])
+    norms = {"0": lambda r: max(map(abs, r)) / 32760, "1": lambda r: sum(map(abs, r)), "3": lambda r: sum(abs(x) ** 3 for x in r) ** (1 / 3)}
+    for n, length in norms.items():
+        r = json.loads(run(*texts, "--embd-output-format", "array", "--embd-normalize", n)[1])[0]
+        assert abs(length(r) - 1) < 1e-4, (n, length(r))
+    assert run(*texts, "--embd-normalize", "-1") == run(*texts, "--no-normalize") != run(*texts)
+    assert run(*texts, "--attention", "non-causal") != run(*texts) == run(*texts, "--attention", "causal")
+    fails(2, "array, json, json\\+ or raw", "embed", "-m", MODEL, "-p", "x", "--embd-output-format", "xml")
+    fails(1, "no classifier", "embed", "-m", MODEL, "-p", "x", "--pooling", "rank")
+
+
+@test
+def importance_matrices_older_and_several():
+    text = write("im.txt", b"The sun rose over the hills and the birds began to sing. " * 20)
+    file = lambda name: os.path.join(TMP, name)
+    run = lambda *a: lamina("imatrix", "-m", MODEL, "-q", *a)
+
+    def values(path):
+        at = int(re.search(rb"data from byte (\d+)", lamina("inspect", path)[1]).group(1))
+        data = open(path, "rb").read()[at:]
+        return struct.unpack(f"<{len(data) // 4}f", data)
+
+    for name, *more in (("ab", "--chunks", "2"), ("a", "--chunks", "1"), ("b", "--chunks", "1", "--from-chunk", "1", "-ofreq", "10", "--no-ppl")):
+        code, _, err = run("-f", text, "-c", "32", *more, "-o", file(name))
+        assert code == 0, err
+    assert run("--in-file", file("a"), "--in-file", file("b"), "-o", file("sum"))[0] == 0
+    assert all(abs(x - y) <= 1e-4 * abs(y) for x, y in zip(values(file("sum")), values(file("ab")), strict=True))
+    # the form before GGUF: the means times the calls
+    name = b"blk.0.attn_q.weight"
+    entry = struct.pack("<i", len(name)) + name + struct.pack("<ii", 4, 576) + struct.pack("<576f", *(4.0 * i for i in range(576)))
+    older = write("older.dat", struct.pack("<i", 1) + entry + struct.pack("<ii", 3, 1) + b"x")
+    assert run("--in-file", older, "-o", file("older"))[0] == 0
+    got = values(file("older"))
+    assert list(got[:576]) == [4.0 * i for i in range(576)] and got[576] == 4, got[:8]
+    fails(1, "ends early", "imatrix", "-m", MODEL, "--in-file", write("cut.dat", struct.pack("<i", 1) + entry[:-2]))
+    fails(1, "importance of .* is -1", "imatrix", "-m", MODEL, "--in-file", write("neg.dat", struct.pack("<i", 1) + entry[:-4] + struct.pack("<f", -1)))
+    fails(1, "(?i)gguf|importance", "imatrix", "-m", MODEL, "--in-file", text)
+    fails(2, "older .dat files are read", "imatrix", "-m", MODEL, "-f", text, "--output-format", "dat")
+
+
+@test
 def inspect_is_valid_json_even_with_strange_bytes():
     code, out, _ = lamina("inspect", MODEL, "--json")
     j = json.loads(out)

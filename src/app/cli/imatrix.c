@@ -22,6 +22,7 @@ struct imatrix {
     int n, room;
     int *index;  // open-addressing hash of names, n_index a power of two
     int n_index;
+    int n_read;  // entries that came from files
     struct llama_model_imatrix_data *data;
 };
 
@@ -152,34 +153,91 @@ static int load_entry(struct imatrix *m, const char *path, struct ggml_context *
     if (ggml_is_empty(sums)) return console_error("%s: '%s' holds no values", path, sums->name);
     struct entry *e = entry_get(m, name, sums->ne[0], (int) n_expert);
     if (!e) return 1;
-    memcpy(e->sums, sums->data, ggml_nbytes(sums));
-    memcpy(e->counts, counts->data, ggml_nbytes(counts));
-    for (int64_t i = 0; i < ggml_nelements(sums); i++)
-        if (!isfinite(e->sums[i]) || e->sums[i] < 0)
-            return console_error("%s: the importance of '%s' is %g at %lld; measure it again", path, name,
-                                 (double) e->sums[i], (long long) i);
-    for (int64_t i = 0; i < n_expert; i++)
-        if (!isfinite(e->counts[i]) || e->counts[i] < 0)
-            return console_error("%s: the count of '%s' is %g", path, name, (double) e->counts[i]);
+    m->n_read++;
+    const float *from = sums->data, *n_rows = counts->data;
+    for (int64_t i = 0; i < ggml_nelements(sums); i++) {
+        if (!isfinite(from[i]) || from[i] < 0)
+            return console_error("%s: the importance of '%s' is %g at %lld; measure it again", path, name, (double) from[i],
+                                 (long long) i);
+        e->sums[i] += from[i];
+    }
+    for (int64_t i = 0; i < n_expert; i++) {
+        if (!isfinite(n_rows[i]) || n_rows[i] < 0)
+            return console_error("%s: the count of '%s' is %g", path, name, (double) n_rows[i]);
+        e->counts[i] += n_rows[i];
+    }
     return 0;
 }
 
-struct imatrix *imatrix_load(const char *path) {
+// The form before GGUF: i32 entries, each i32 length and name, i32 n_call, i32 n_value, and the means times n_call as f32. What follows
+// (chunks, the text's name) says nothing about the weights. Little-endian.
+static bool read_i32(FILE *f, int32_t lo, int32_t hi, int32_t *out) {
+    unsigned char b[4];
+    if (fread(b, 1, 4, f) != 4) return false;
+    *out = (int32_t) ((uint32_t) b[0] | (uint32_t) b[1] << 8 | (uint32_t) b[2] << 16 | (uint32_t) b[3] << 24);
+    return *out >= lo && *out <= hi;
+}
+
+static int add_older_entry(struct imatrix *m, const char *path, FILE *f) {
+    char name[256];
+    int32_t len, n_call, n;
+    if (!read_i32(f, 1, sizeof(name) - 1, &len) || fread(name, 1, (size_t) len, f) != (size_t) len)
+        return console_error("%s holds no importance matrix", path);
+    name[len] = 0;
+    if (!read_i32(f, 0, INT32_MAX, &n_call) || !read_i32(f, 1, 1 << 28, &n))
+        return console_error("%s: '%s' ends early", path, name);
+    struct entry *e = entry_get(m, name, n, 1);
+    if (!e) return 1;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t bits;
+        float x;
+        if (!read_i32(f, INT32_MIN, INT32_MAX, &bits)) return console_error("%s: '%s' ends early", path, name);
+        memcpy(&x, &bits, sizeof(x));
+        if (!isfinite(x) || x < 0)
+            return console_error("%s: the importance of '%s' is %g at %d; measure it again", path, name, (double) x, i);
+        e->sums[i] += x;
+    }
+    e->counts[0] += (float) n_call;
+    return 0;
+}
+
+// 0, 1 after a sentence, -1: the file isn't of that form.
+static int add_older(struct imatrix *m, const char *path) {
+    char magic[4];
+    int32_t n = 0;
+    FILE *f = fopen(path, "rb");
+    if (!f) return -1;
+    int status = fread(magic, 1, 4, f) == 4 && memcmp(magic, "GGUF", 4) != 0 && fseek(f, 0, SEEK_SET) == 0 &&
+                         read_i32(f, 1, 1 << 20, &n)
+                     ? 0
+                     : -1;
+    for (int32_t i = 0; i < n && !status; i++) status = add_older_entry(m, path, f);
+    fclose(f);
+    return status;
+}
+
+int imatrix_merge(struct imatrix *m, const char *path) {
+    int status = add_older(m, path);
+    if (status >= 0) return status;
     struct ggml_context *ctx = NULL;
     struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = false, .ctx = &ctx});
-    struct imatrix *m = g ? imatrix_new() : NULL;
-    int status = m ? 0 : console_library_error();
+    status = g ? 0 : console_library_error();
+    const int before = m->n_read;
     for (struct ggml_tensor *t = ctx ? ggml_get_first_tensor(ctx) : NULL; t && !status; t = ggml_get_next_tensor(ctx, t)) {
         static const char suffix[] = ".in_sum2";
         const size_t n = strlen(t->name), k = sizeof(suffix) - 1;
         if (n > k && strcmp(t->name + n - k, suffix) == 0) status = load_entry(m, path, ctx, t, n - k);
     }
-    if (!status && m->n == 0)
+    if (!status && m->n_read == before)
         status = console_error("%s holds no importance matrix (tensors NAME.in_sum2 and NAME.counts)", path);
-    if (!status) status = make_data(m);
     if (g) gguf_free(g);
     if (ctx) ggml_free(ctx);
-    if (!status) return m;
+    return status;
+}
+
+struct imatrix *imatrix_load(const char *path) {
+    struct imatrix *m = imatrix_new();
+    if (m && imatrix_merge(m, path) == 0 && make_data(m) == 0) return m;
     imatrix_free(m);
     return NULL;
 }

@@ -1,7 +1,7 @@
 // Importance matrices: per tensor and input column, the mean square of the activations that a model saw.
 //
 // The file is GGUF: general.type "imatrix", imatrix.datasets, imatrix.chunk_count, imatrix.chunk_size, and for every weight two F32
-// tensors, NAME.in_sum2 {columns, experts} and NAME.counts {1, experts}.
+// tensors, NAME.in_sum2 {columns, experts} and NAME.counts {1, experts}. The form before that (.dat) is read too.
 #pragma once
 
 #include "llama.h"
@@ -20,4 +20,6 @@ void imatrix_free(struct imatrix *m);
 struct imatrix *imatrix_new(void);
 // x [n_column] of one token for expert `expert` of n_expert (0 of 1 where there are none). 0, or 1 after a sentence.
 int imatrix_add(struct imatrix *m, const char *name, const float *x, int64_t n_column, int expert, int n_expert);
+// Adds what a file holds. 0, or 1 after a sentence.
+int imatrix_merge(struct imatrix *m, const char *path);
 int imatrix_save(const struct imatrix *m, const char *path, const char *dataset, int n_chunk, int chunk_size);

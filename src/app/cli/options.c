@@ -61,6 +61,18 @@ static const char *set_pooling(struct params *p, const char *v) {
     return "one of none mean cls last rank";
 }
 
+static const char *set_attention(struct params *p, const char *v) {
+    const bool causal = strcmp(v, "causal") == 0;
+    if (!causal && strcmp(v, "non-causal") != 0) return "causal or non-causal";
+    p->attention = causal ? LLAMA_ATTENTION_TYPE_CAUSAL : LLAMA_ATTENTION_TYPE_NON_CAUSAL;
+    return NULL;
+}
+
+static const char *set_imatrix_format(struct params *p, const char *v) {
+    (void) p;
+    return strcmp(v, "gguf") == 0 ? NULL : "gguf (older .dat files are read, not written)";
+}
+
 static const char *set_seed(struct params *p, const char *v) {
     char *end = NULL;
     errno = 0;
@@ -214,6 +226,8 @@ struct params params_default(void) {
         .n_repeat = 5,
         .normalize = true,
         .pooling = LLAMA_POOLING_TYPE_UNSPECIFIED,
+        .attention = LLAMA_ATTENTION_TYPE_UNSPECIFIED,
+        .embd_normalize = 2,
     };
 }
 

@@ -26,6 +26,7 @@ enum opt_group {
     G_CONVERT = 1 << 18,
     G_PLAN = 1 << 19,
     G_COMPLETE = 1 << 20,
+    G_LORA = 1 << 21,
     G_ALL = 1 << 30,
 };
 

@@ -82,9 +82,13 @@ struct params {
     bool checksum, ids, no_bos, no_parse_special, show_count;
     // perplexity, embed
     const char *logits_file, *logits_base;
+    bool kl_divergence;
     int32_t n_chunks;
     bool all_outputs;  // not an option: a tool that reads every position's logits sets it
     bool normalize;
+    int32_t embd_normalize;
+    const char *embd_format, *embd_separator, *cls_separator;
+    enum llama_attention_type attention;
     enum llama_pooling_type pooling;
     // split, quantize
     const char *split_size;
@@ -93,6 +97,9 @@ struct params {
     bool dry_run, pure, allow_requantize, leave_output, only_copy, keep_split;
     const char *output_type, *embedding_type, *tensor_types, *tensor_type_file, *prune_layers, *imatrix;
     struct str_list include_weights, exclude_weights;
+    struct str_list in_files;  // imatrix
+    int32_t from_chunk;
+    bool parse_special;
     ggml_backend_sched_eval_callback cb_eval;  // not options: a tool that looks at intermediate results sets them
     void *cb_eval_data;
     // convert

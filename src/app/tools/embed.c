@@ -1,32 +1,97 @@
-// lamina embed: the embedding of each input text.
+// lamina embed: the embedding of each input text, or how well a document answers a question (pooling rank).
 #include "cli/console.h"
 #include "cli/session.h"
 #include "tools/tool.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void normalize(float *x, int n) {
+enum format { RAW, ARRAY, JSON, JSON_PLUS, OWN_JSON };
+
+struct embeddings {
+    struct session s;
+    const struct params *p;
+    int width;    // values of a text
+    float *rows;  // [n][width]
+    int n, room;
+};
+
+// To length 1 by the norm that was asked for (field's numbers: see --embd-normalize).
+static void normalize(float *x, int n, int how) {
     double sum = 0;
-    for (int i = 0; i < n; i++) sum += (double) x[i] * (double) x[i];
-    const double scale = sum > 0 ? 1 / sqrt(sum) : 0;
-    for (int i = 0; i < n; i++) x[i] = (float) ((double) x[i] * scale);
+    for (int i = 0; i < n; i++) {
+        const double v = fabs((double) x[i]);
+        if (how == 0)
+            sum = fmax(sum, v / 32760);
+        else
+            sum += how == 1 ? v : how == 2 ? v * v : pow(v, how);
+    }
+    if (how == 2) sum = sqrt(sum);
+    if (how > 2) sum = pow(sum, 1.0 / how);
+    for (int i = 0; i < n; i++) x[i] = sum > 0 ? (float) ((double) x[i] / sum) : 0;
 }
 
-// Embedding of one text into out [n_embd]. 0, or the exit status.
-static int embed(struct session *s, const struct params *p, const char *text, size_t size, float *out) {
+static int add_token(struct tokens *t, llama_token id) {
+    return id == LLAMA_TOKEN_NULL ? 0 : tokens_append(t, &(struct tokens){.data = &id, .n = 1});
+}
+
+static int add_text(struct tokens *t, const struct llama_vocab *vocab, const char *text, size_t size) {
+    struct tokens more = {0};
+    int status = tokens_make(&more, vocab, text, size, false, false);
+    if (!status) status = tokens_append(t, &more);
+    free(more.data);
+    return status;
+}
+
+// A question and a document as rerankers were trained on them: BOS question EOS SEP document EOS, of those that the vocabulary adds.
+static int pair_tokens(struct tokens *t, const struct llama_vocab *v, const char *text, size_t size, const char *cut,
+                       size_t n_cut) {
+    const llama_token eos = llama_vocab_eos(v) == LLAMA_TOKEN_NULL ? llama_vocab_sep(v) : llama_vocab_eos(v);
+    const size_t head = (size_t) (cut - text);
+    int status = llama_vocab_get_add_bos(v) ? add_token(t, llama_vocab_bos(v)) : 0;
+    if (!status) status = add_text(t, v, text, head);
+    if (!status && llama_vocab_get_add_eos(v)) status = add_token(t, eos);
+    if (!status && llama_vocab_get_add_sep(v)) status = add_token(t, llama_vocab_sep(v));
+    if (!status) status = add_text(t, v, cut + n_cut, size - head - n_cut);
+    if (!status && llama_vocab_get_add_eos(v)) status = add_token(t, eos);
+    return status;
+}
+
+static int text_tokens(struct embeddings *e, struct tokens *t, const char *text, size_t size) {
+    const char *sep = e->p->cls_separator ? e->p->cls_separator : "\t";
+    const char *cut =
+        llama_pooling_type(e->s.ctx) == LLAMA_POOLING_TYPE_RANK && sep[0] ? memmem(text, size, sep, strlen(sep)) : NULL;
+    int status =
+        cut ? pair_tokens(t, e->s.vocab, text, size, cut, strlen(sep)) : tokens_make(t, e->s.vocab, text, size, true, true);
+    if (!status && t->n == 0) status = console_error("a text without tokens has no embedding");
+    if (!status && (uint32_t) t->n > llama_n_ctx(e->s.ctx))
+        status = console_error("a text has %d tokens, more than the context of %u; a larger one: -c N", t->n,
+                               llama_n_ctx(e->s.ctx));
+    return status;
+}
+
+static int append(struct embeddings *e, const float *row) {
+    if (e->n == e->room) {
+        const int room = e->room ? 2 * e->room : 16;
+        float *grown = realloc(e->rows, sizeof(float) * (size_t) room * (size_t) e->width);
+        if (!grown) return console_error("no memory for %d embeddings", room);
+        e->rows = grown;
+        e->room = room;
+    }
+    float *to = e->rows + (size_t) e->n++ * (size_t) e->width;
+    memcpy(to, row, sizeof(float) * (size_t) e->width);
+    const int how = e->p->normalize ? e->p->embd_normalize : -1;
+    if (how >= 0 && llama_pooling_type(e->s.ctx) != LLAMA_POOLING_TYPE_RANK) normalize(to, e->width, how);
+    return 0;
+}
+
+// Adds the embedding of one text. 0, or the exit status.
+static int embed(struct embeddings *e, const char *text, size_t size) {
     struct tokens t = {0};
-    const int32_t n_embd = llama_model_n_embd_out(s->model);
-    int status = tokens_make(&t, s->vocab, text, size, true, true);
-    if (!status && t.n == 0) status = console_error("a text without tokens has no embedding");
-    if (!status && (uint32_t) t.n > llama_n_ctx(s->ctx))
-        status =
-            console_error("a text has %d tokens, more than the context of %u; a larger one: -c N", t.n, llama_n_ctx(s->ctx));
-    const float *e = NULL;
+    int status = text_tokens(e, &t, text, size);
     if (!status) {
-        llama_memory_t mem = llama_get_memory(s->ctx);
+        llama_memory_t mem = llama_get_memory(e->s.ctx);
         if (mem) llama_memory_clear(mem, true);
         struct llama_batch b = llama_batch_init(t.n, 0, 1);
         b.n_tokens = t.n;
@@ -37,65 +102,124 @@ static int embed(struct session *s, const struct params *p, const char *text, si
             b.seq_id[i][0] = 0;
             b.logits[i] = 1;
         }
-        const bool encoder = llama_model_has_encoder(s->model) && !llama_model_has_decoder(s->model);
-        const int32_t r = encoder ? llama_encode(s->ctx, b) : llama_decode(s->ctx, b);
-        if (r != 0)
-            status = console_library_error();
-        else
-            e = llama_pooling_type(s->ctx) == LLAMA_POOLING_TYPE_NONE ? llama_get_embeddings_ith(s->ctx, -1)
-                                                                      : llama_get_embeddings_seq(s->ctx, 0);
-        if (!status && !e) status = console_library_error();
+        const bool encoder = llama_model_has_encoder(e->s.model) && !llama_model_has_decoder(e->s.model);
+        const float *x = NULL;
+        if ((encoder ? llama_encode(e->s.ctx, b) : llama_decode(e->s.ctx, b)) == 0)
+            x = llama_pooling_type(e->s.ctx) == LLAMA_POOLING_TYPE_NONE ? llama_get_embeddings_ith(e->s.ctx, -1)
+                                                                        : llama_get_embeddings_seq(e->s.ctx, 0);
+        status = x ? append(e, x) : console_library_error();
         llama_batch_free(b);
-    }
-    if (!status) {
-        memcpy(out, e, sizeof(float) * (size_t) n_embd);
-        if (p->normalize) normalize(out, n_embd);
     }
     free(t.data);
     return status;
 }
 
-static void print(const float *x, int n, int index, bool json, bool first) {
-    if (json) {
-        printf("%s{\"index\": %d, \"embedding\": [", first ? "" : ",\n", index);
-        for (int i = 0; i < n; i++) printf(i ? ", %.9g" : "%.9g", (double) x[i]);
-        fputs("]}", stdout);
+static double similarity(const struct embeddings *e, int a, int b) {
+    const float *x = e->rows + (size_t) a * (size_t) e->width, *y = e->rows + (size_t) b * (size_t) e->width;
+    double xy = 0, xx = 0, yy = 0;
+    for (int i = 0; i < e->width; i++) {
+        xy += (double) x[i] * (double) y[i];
+        xx += (double) x[i] * (double) x[i];
+        yy += (double) y[i] * (double) y[i];
+    }
+    return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : xx == yy;
+}
+
+static void print_row(const struct embeddings *e, int i, const char *format, const char *between) {
+    const float *x = e->rows + (size_t) i * (size_t) e->width;
+    for (int k = 0; k < e->width; k++) {
+        if (k) fputs(between, stdout);
+        printf(format, (double) x[k]);
+    }
+}
+
+static void print_json(const struct embeddings *e, bool similarities) {
+    fputs("{\n  \"object\": \"list\",\n  \"data\": [", stdout);
+    for (int i = 0; i < e->n; i++) {
+        printf("%s\n    {\n      \"object\": \"embedding\",\n      \"index\": %d,\n      \"embedding\": [", i ? "," : "", i);
+        print_row(e, i, "%.9g", ", ");
+        fputs("]\n    }", stdout);
+    }
+    fputs("\n  ]", stdout);
+    if (similarities) {
+        fputs(",\n  \"cosineSimilarity\": [", stdout);
+        for (int i = 0; i < e->n; i++) {
+            fputs(i ? ",\n    [" : "\n    [", stdout);
+            for (int k = 0; k < e->n; k++) printf(k ? ", %.6f" : "%.6f", similarity(e, i, k));
+            fputc(']', stdout);
+        }
+        fputs("\n  ]", stdout);
+    }
+    fputs("\n}\n", stdout);
+}
+
+static void print(const struct embeddings *e, enum format format) {
+    if (format == JSON || format == JSON_PLUS) {
+        print_json(e, format == JSON_PLUS);
         return;
     }
-    for (int i = 0; i < n; i++) printf(i ? " %.6f" : "%.6f", (double) x[i]);
-    fputc('\n', stdout);
+    if (format != RAW) fputc('[', stdout);
+    for (int i = 0; i < e->n; i++) {
+        if (format == OWN_JSON)
+            printf("%s{\"index\": %d, \"embedding\": [", i ? ",\n" : "", i);
+        else if (format == ARRAY)
+            fputs(i ? ",\n[" : "[", stdout);
+        print_row(e, i, format == RAW ? "%.6f" : "%.9g", format == RAW ? " " : ", ");
+        fputs(format == RAW ? "\n" : format == ARRAY ? "]" : "]}", stdout);
+    }
+    if (format != RAW) fputs("]\n", stdout);
+}
+
+static int find_format(const struct params *p, enum format *out) {
+    static const char *const names[] = {"raw", "array", "json", "json+"};
+    *out = p->json ? OWN_JSON : RAW;
+    if (!p->embd_format || !p->embd_format[0]) return 0;
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(p->embd_format, names[i]) != 0) continue;
+        *out = (enum format) i;
+        return 0;
+    }
+    console_error("--embd-output-format is '%s', but should be array, json, json+ or raw", p->embd_format);
+    return 2;
+}
+
+// Each part between separators (of a file: each line) is a text of its own. -p is one text, unless a separator is given.
+static int embed_all(struct embeddings *e, const struct text *text) {
+    const char *sep = e->p->embd_separator ? e->p->embd_separator : e->p->prompt ? "" : "\n";
+    const size_t n_sep = strlen(sep);
+    int status = 0;
+    for (size_t at = 0; at < text->size && !status;) {
+        const char *start = text->data + at, *end = n_sep ? memmem(start, text->size - at, sep, n_sep) : NULL;
+        const size_t size = end ? (size_t) (end - start) : text->size - at;
+        at += size + (end ? n_sep : 0);
+        if (size == 0) continue;
+        status = embed(e, start, size);
+        if (!status && console_interrupted()) status = 130;
+    }
+    return status;
 }
 
 static int run(struct params *p) {
     struct text text = {0};
-    struct session s = {0};
-    int status = text_prompt(&text, p);
+    struct embeddings e = {.p = p};
+    enum format format;
+    int status = find_format(p, &format);
+    if (!status) status = text_prompt(&text, p);
     p->embeddings = true;
-    if (!status) status = session_load(&s, p, false);
+    if (!status) status = session_load(&e.s, p, false);
     if (!status) {
         if (p->n_ubatch < p->n_batch) p->n_ubatch = p->n_batch;  // models that see the whole text need it in one piece
-        status = session_context(&s, p);
+        status = session_context(&e.s, p);
     }
-    const int32_t n_embd = status ? 0 : llama_model_n_embd_out(s.model);
-    float *out = malloc(sizeof(float) * (size_t) (n_embd + 1));
-    if (!status && p->json) fputs("[", stdout);
-    // Each line of a file is a text of its own; -p is one text.
-    size_t at = 0;
-    int index = 0;
-    while (!status && at < text.size) {
-        const char *start = text.data + at, *nl = p->prompt ? NULL : memchr(start, '\n', text.size - at);
-        const size_t size = nl ? (size_t) (nl - start) : text.size - at;
-        at += size + (nl ? 1 : 0);
-        if (size == 0) continue;
-        status = out ? embed(&s, p, start, size, out) : console_error("no memory");
-        if (!status && console_interrupted()) status = 130;
-        if (!status) print(out, n_embd, index, p->json, index == 0);
-        index++;
+    if (!status) {
+        const bool rank = llama_pooling_type(e.s.ctx) == LLAMA_POOLING_TYPE_RANK;
+        e.width = rank ? (int) llama_model_n_cls_out(e.s.model) : llama_model_n_embd_out(e.s.model);
+        status = embed_all(&e, &text);
     }
-    if (p->json && n_embd) fputs("]\n", stdout);
-    if (!status && index == 0) status = console_error("the text is empty: there is nothing to embed");
-    free(out);
-    session_close(&s);
+    if (!status && e.n == 0) status = console_error("the text is empty: there is nothing to embed");
+    if (!status) print(&e, format);
+    free(e.rows);
+    session_close(&e.s);
     free(text.data);
     return status;
 }

@@ -79,12 +79,15 @@ static bool on_node(struct ggml_tensor *t, bool ask, void *data) {
 
 static int collect(struct session *s, const struct params *p, struct collect *c, struct tokens *t, int n_ctx,
                    const char *dataset) {
-    int n_chunk = t->n / n_ctx, status = 0;
+    const int skip = p->from_chunk < t->n / n_ctx ? p->from_chunk : t->n / n_ctx;
+    int n_chunk = t->n / n_ctx - skip, status = 0;
     if (p->n_chunks > 0 && n_chunk > p->n_chunks) n_chunk = p->n_chunks;
-    if (n_chunk < 1) return console_error("the text has %d tokens; one window needs %d (a smaller one: -c N)", t->n, n_ctx);
+    if (n_chunk < 1)
+        return console_error("the text has %d tokens, %d windows are left out; one window needs %d (a smaller one: -c N)",
+                             t->n, skip, n_ctx);
     for (int i = 0; i < n_chunk && !status; i++) {
         llama_memory_clear(llama_get_memory(s->ctx), true);
-        status = session_feed(s, t->data + (size_t) i * (size_t) n_ctx, n_ctx, false);
+        status = session_feed(s, t->data + (size_t) (skip + i) * (size_t) n_ctx, n_ctx, false);
         if (c->status) status = c->status;
         console_progress("measuring", (float) (i + 1) / (float) n_chunk);
     }
@@ -98,12 +101,21 @@ static int run(struct params *p) {
     struct session s = {0};
     struct tokens tokens = {0};
     struct collect c = {.matrix = imatrix_new()};
-    int status = c.matrix ? text_prompt(&text, p) : 1;
+    int status = c.matrix ? 0 : 1;
+    for (int i = 0; i < p->in_files.n && !status; i++) status = imatrix_merge(c.matrix, p->in_files.v[i]);
+    const bool only_merge = p->in_files.n > 0 && !p->prompt && !p->file;
+    if (!status && only_merge)
+        status = imatrix_save(c.matrix, p->output ? p->output : "imatrix.gguf", p->in_files.v[0], 0, 0);
+    if (!status && !only_merge) status = text_prompt(&text, p);
+    if (status || only_merge) {
+        imatrix_free(c.matrix);
+        return status;
+    }
     if (!p->n_ctx) p->n_ctx = 512;
     p->cb_eval = on_node;
     p->cb_eval_data = &c;
     if (!status) status = session_load(&s, p, false);
-    if (!status) status = tokens_make(&tokens, s.vocab, text.data, text.size, true, false);
+    if (!status) status = tokens_make(&tokens, s.vocab, text.data, text.size, true, p->parse_special);
     if (!status) status = session_context(&s, p);
     if (!status) status = collect(&s, p, &c, &tokens, (int) p->n_ctx, p->file ? p->file : "-");
     session_close(&s);

@@ -203,6 +203,10 @@ static int run(struct params *p) {
         console_error("`lamina inspect` needs a file");
         return 2;
     }
+    if (p->n_args > 1 && strcmp(p->args[1], "r") != 0) {
+        console_error("'%s' behind the file is no mode; files are read ('r'), and nothing is written", p->args[1]);
+        return 2;
+    }
     struct gguf_context *g = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true});
     if (!g) return console_library_error();
     struct sums sums = {0};
@@ -225,8 +229,8 @@ const struct tool tool_inspect = {
     .name = "inspect",
     .alias = "llama-gguf",
     .summary = "Shows the keys and tensors of a GGUF file",
-    .args = "MODEL",
-    .max_args = 1,
+    .args = "MODEL [r]",
+    .max_args = 2,
     .groups = G_MODEL | G_INSPECT | G_JSON,
     .run = run,
 };

@@ -109,11 +109,26 @@ static int check_all_used(const struct source *base, const struct adapter *a) {
     return 0;
 }
 
+// Three names, or the options of the field.
+static int take_names(struct params *p) {
+    if (p->n_args == 0) {
+        p->args[0] = p->model;
+        p->args[1] = p->lora;
+        p->args[2] = p->output ? p->output : "ggml-lora-merged-f16.gguf";
+        if (p->model && p->lora) return 0;
+    } else if (p->n_args == 3 && !p->model && !p->lora && !p->output) {
+        return 0;
+    }
+    console_error("`lamina lora` needs MODEL ADAPTER[:SCALE] OUTPUT, or -m MODEL --lora ADAPTER[:SCALE] -o OUTPUT");
+    return 2;
+}
+
 static int run(struct params *p) {
     struct source base = {0};
     struct adapter a = {0};
     struct shard out = {0};
-    int status = source_open(&base, p->args[0]);
+    int status = take_names(p);
+    if (!status) status = source_open(&base, p->args[0]);
     if (!status) status = adapter_open(&a, p->args[1]);
     if (!status) status = check_all_used(&base, &a);
     struct gguf_context *meta = status ? NULL : gguf_init_empty();
@@ -147,8 +162,7 @@ const struct tool tool_lora = {
     .alias = "llama-export-lora",
     .summary = "Merges a LoRA adapter into a model's weights",
     .args = "MODEL ADAPTER[:SCALE] OUTPUT",
-    .min_args = 3,
     .max_args = 3,
-    .groups = G_THREADS,
+    .groups = G_LORA | G_THREADS,
     .run = run,
 };

@@ -23,9 +23,11 @@ struct header {
 };
 
 struct score {
-    double nll, nll2;        // sum of -log p(token) and of its square
-    double kl, kl2, kl_max;  // of KL(base || model)
-    double same_top;         // how often both put the same token first
+    double nll, nll2;            // sum of -log p(token) and of its square
+    double kl, kl2, kl_max;      // of KL(base || model)
+    double same_top;             // how often both put the same token first
+    double base_nll, base_nll2;  // as nll, of the base
+    double dp, dp2;              // p(token) of the model less that of the base
     int64_t n;
 };
 
@@ -36,6 +38,7 @@ struct eval {
     int32_t n_vocab, n_ctx, n_chunk;
     FILE *save, *base;
     ggml_fp16_t *rows;  // [n_ctx / 2][n_vocab]: saved or to be saved
+    float *kls;         // [scored tokens] KL of each, where there is a base
 };
 
 struct job {
@@ -77,6 +80,10 @@ static void score_one(const struct job *j, int i) {
         r->kl2 = r->kl * r->kl;
         r->kl_max = r->kl;
         r->same_top = base_top == top;
+        r->base_nll = -(double) ggml_fp16_to_fp32(row[j->next[i]]);
+        r->base_nll2 = r->base_nll * r->base_nll;
+        r->dp = exp(-r->nll) - exp(-r->base_nll);
+        r->dp2 = r->dp * r->dp;
     } else if (e->save) {
         for (int v = 0; v < e->n_vocab; v++) row[v] = ggml_fp32_to_fp16((float) ((double) x[v] - z));
     }
@@ -132,6 +139,11 @@ static int eval_chunk(struct eval *e, int chunk, struct score *total, struct sco
         total->kl2 += each[i].kl2;
         total->kl_max = fmax(total->kl_max, each[i].kl_max);
         total->same_top += each[i].same_top;
+        total->base_nll += each[i].base_nll;
+        total->base_nll2 += each[i].base_nll2;
+        total->dp += each[i].dp;
+        total->dp2 += each[i].dp2;
+        if (e->kls) e->kls[total->n] = (float) each[i].kl;
         total->n++;
     }
     const size_t size = (size_t) n * (size_t) e->n_vocab;
@@ -145,6 +157,42 @@ static double spread(double sum, double sum2, int64_t n) {
     return n > 1 ? sqrt(fmax(sum2 / (double) n - mean * mean, 0) / (double) (n - 1)) : 0;
 }
 
+static int by_value(const void *a, const void *b) {
+    return (*(const float *) a > *(const float *) b) - (*(const float *) a < *(const float *) b);
+}
+
+static void report_base(const struct eval *e, const struct score *t, double ppl, double err) {
+    static const struct {
+        double part;
+        const char *name;
+    } parts[] = {{0.999, "99.9%  "}, {0.99, "99.0%  "}, {0.95, "95.0%  "}, {0.9, "90.0%  "},
+                 {0.5, "Median "},   {0.1, "10.0%  "},  {0.05, " 5.0%  "}, {0.01, " 1.0%  "}};
+    const double n = (double) t->n, same = t->same_top / n;
+    const double ratio = exp((t->nll - t->base_nll) / n);
+    qsort(e->kls, (size_t) t->n, sizeof(*e->kls), by_value);
+    printf("====== Perplexity statistics ======\n"
+           "Mean PPL(Q)                   : %10.6f \u00b1 %10.6f\n"
+           "Mean PPL(base)                : %10.6f \u00b1 %10.6f\n"
+           "Mean ln(PPL(Q)/PPL(base))     : %10.6f\n"
+           "Mean PPL(Q)/PPL(base)         : %10.6f\n"
+           "Mean PPL(Q)-PPL(base)         : %10.6f\n\n",
+           ppl, err, exp(t->base_nll / n), exp(t->base_nll / n) * spread(t->base_nll, t->base_nll2, t->n), log(ratio), ratio,
+           ppl - exp(t->base_nll / n));
+    printf("====== KL divergence statistics ======\n"
+           "Mean    KLD: %10.6f \u00b1 %10.6f\n"
+           "Maximum KLD: %10.6f\n",
+           t->kl / n, spread(t->kl, t->kl2, t->n), t->kl_max);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        printf("%s KLD: %10.6f\n", parts[i].name, (double) e->kls[(size_t) (parts[i].part * (n - 1) + 0.5)]);
+    printf("Minimum KLD: %10.6f\n\n"
+           "====== Token probability statistics ======\n"
+           "Mean    \u0394p: %6.3f \u00b1 %5.3f %%\n"
+           "RMS \u0394p    : %6.3f %%\n"
+           "Same top p: %6.3f \u00b1 %5.3f %%\n\n",
+           (double) e->kls[0], 100 * t->dp / n, 100 * spread(t->dp, t->dp2, t->n), 100 * sqrt(t->dp2 / n), 100 * same,
+           100 * sqrt(same * (1 - same) / (n > 1 ? n - 1 : 1)));
+}
+
 static void report(const struct eval *e, const struct score *t) {
     const double mean = t->nll / (double) t->n, ppl = exp(mean), err = ppl * spread(t->nll, t->nll2, t->n);
     if (e->p->json) {
@@ -156,18 +204,20 @@ static void report(const struct eval *e, const struct score *t) {
         fputs("}\n", stdout);
         return;
     }
-    printf("perplexity %.4f +/- %.4f over %lld tokens in %d chunks of %d\n", ppl, err, (long long) t->n, e->n_chunk,
-           e->n_ctx);
-    if (e->base)
-        printf("KL divergence from the base %.6f +/- %.6f, largest %.6f; same first token %.2f %%\n", t->kl / (double) t->n,
-               spread(t->kl, t->kl2, t->n), t->kl_max, 100 * t->same_top / (double) t->n);
+    // scripts look for these lines as they are
+    printf("perplexity over %lld tokens in %d chunks of %d\n", (long long) t->n, e->n_chunk, e->n_ctx);
+    if (e->base) report_base(e, t, ppl, err);
+    printf("Final estimate: PPL = %.4f +/- %.5f\n", ppl, err);
 }
 
 static int eval_all(struct eval *e) {
     const size_t half = (size_t) (e->n_ctx - 1 - e->n_ctx / 2);
     struct score total = {0}, *each = calloc(half, sizeof(*each));
     if (e->save || e->base) e->rows = malloc(half * (size_t) e->n_vocab * sizeof(*e->rows));
-    int status = each && (e->rows || !(e->save || e->base)) ? 0 : console_error("no memory for %zu rows of logits", half);
+    if (e->base) e->kls = malloc(half * (size_t) e->n_chunk * sizeof(*e->kls));
+    int status = each && (e->rows || !(e->save || e->base)) && (e->kls || !e->base)
+                     ? 0
+                     : console_error("no memory for %zu rows of logits", half);
     for (int i = 0; i < e->n_chunk && !status; i++) {
         status = eval_chunk(e, i, &total, each);
         if (!status) console_progress("scoring", (float) (i + 1) / (float) e->n_chunk);
@@ -175,6 +225,7 @@ static int eval_all(struct eval *e) {
     console_progress_end();
     if (!status) report(e, &total);
     free(each);
+    free(e->kls);
     return status;
 }
 
@@ -230,6 +281,11 @@ static int run(struct params *p) {
     p->no_escape = true;  // texts to be measured stay as they are
     struct eval e = {.p = p};
     char tmp[4200] = "";
+    // One option names the file in the field: it is written, unless it is to be compared with.
+    if (p->logits_base && !p->kl_divergence && !p->logits_file && access(p->logits_base, F_OK) != 0) {
+        p->logits_file = p->logits_base;
+        p->logits_base = NULL;
+    }
     int status = session_load(&e.s, p, false);
     if (!status) status = p->logits_base ? open_base(&e) : take_text(&e);
     if (!status) {

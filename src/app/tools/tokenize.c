@@ -48,7 +48,7 @@ static void print_text(const struct llama_vocab *vocab, const struct tokens *t, 
     for (int32_t i = 0; i < t->n; i++) {
         int32_t n;
         char *s = piece(vocab, t->data[i], &n);
-        printf("%6d  '", t->data[i]);
+        printf("%6d -> '", t->data[i]);
         if (s) console_escaped(stdout, s, (size_t) n);
         fputs("'\n", stdout);
         free(s);
@@ -67,7 +67,7 @@ static int run(struct params *p) {
             print_json(s.vocab, &tokens, p->ids);
         else
             print_text(s.vocab, &tokens, p->ids);
-        if (p->show_count && !p->json) printf("%d tokens\n", tokens.n);
+        if (p->show_count && !p->json) printf("Total number of tokens: %d\n", tokens.n);
     }
     free(tokens.data);
     session_close(&s);

@@ -228,6 +228,9 @@ static enum err set_params(struct llama_context *ctx) {
     cp->type_v = p->type_v;
     cp->pooling =
         p->pooling_type == LLAMA_POOLING_TYPE_UNSPECIFIED ? (enum llama_pooling_type) hp->pooling : p->pooling_type;
+    if (cp->pooling == LLAMA_POOLING_TYPE_RANK && !m->w.cls.w && !m->w.cls_out.w)
+        return err_set(ERR_INVALID,
+                       "pooling_type is rank, but this model has no classifier (cls or cls.output) to rank with");
     if (m->arch->flags & ARCH_ENCODER) cp->embeddings = true;
     set_rope(cp, hp, p);
     set_threads(cp, p);
