@@ -18,6 +18,7 @@ const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col)
 #endif
 #include "kern/mm_unpack.h"
 #include "kern/mm_record.h"
+#include "kern/mm_ints.h"
 #include "type/type.h"
 
 #include <stddef.h>
@@ -65,11 +66,6 @@ INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g,
     }
 }
 #elif defined(VI_)
-#if MM_L == 16
-INLINE vi with_sign(vi a, vi w) { return _mm512_mask_sub_epi8(a, _mm512_movepi8_mask(w), _mm512_setzero_si512(), a); }
-#else
-INLINE vi with_sign(vi a, vi w) { return _mm256_sign_epi8(a, w); }
-#endif
 // Products of two pairs are summed in 16 bits as long as they fit: unsigned weights up to `max` times -127 .. 127; weights of
 // 8 bits are signed, and give their sign to the activations.
 INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g, int from, const struct mm_record *const *x,
@@ -240,7 +236,7 @@ TILES(tiles_16_min_block, 16, true, false, 255, 256)
 // Kernel scratch of a thread.
 struct scratch {
     struct panel_group panel[GROUPS * PANEL];
-    uint8_t rows[L][GROUPS * 64];           // copies, when a matrix has fewer than L rows
+    uint8_t rows[L][GROUPS * 64];  // copies, when a matrix has fewer than L rows; or, of one column, L unpacked rows
     float sums[SUM_ROWS / L][SUM_COLS][L];  // results between ranges of k: those of dst lie too far apart
 };
 
@@ -280,11 +276,11 @@ static struct span span_at(const struct mm_job *j, int64_t first) {
 
 static void panel_times(const struct mm_job *j, tile_fn *const *tiles, const struct span *rows,
                         const struct panel_group *panel, int64_t group, int n, struct mm_rows then,
-    struct mm_ahead ahead = mm_ahead(then, n_tile - 1);
                         float (*sums)[SUM_COLS][L]) {
     const bool last = (group + n) * 32 == j->k;
     const int64_t n_tile = (j->n_col + COLS - 1) / COLS;
     float total[COLS * PANEL * L];
+    struct mm_ahead ahead = mm_ahead(then, n_tile - 1);
     for (int64_t t = 0; t < n_tile; t++) {
         const int64_t c0 = j->n_col * t / n_tile;
         const int C = (int) (j->n_col * (t + 1) / n_tile - c0);
@@ -298,11 +294,11 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, const str
                                                              : span_load(y, rows + r));
             }
         }
-        mm_fetch(&ahead);
         for (int c = 0; c < C && (!sums || last); c++) {
             for (int r = 0; r < PANEL && rows[r].step == 1; r++)
                 __builtin_prefetch(mm_job_result(j, c0 + c) + rows[r].lo, 1);
         }
+        mm_fetch(&ahead);
         tiles[C](panel, n, x, (ptrdiff_t) j->act_stride * C, total);
         for (int c = 0; c < C; c++) {
             float *y = mm_job_result(j, c0 + c);
@@ -313,12 +309,12 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, const str
                 else
                     span_store(y, rows + r, sum);
             }
-// Bytes of a row's first n groups.
-INLINE size_t row_bytes(const struct type *type, int64_t n) { return (size_t) (n * 32 / type->block) * type->size; }
-
         }
     }
 }
+
+// Bytes of a row's first n groups.
+INLINE size_t row_bytes(const struct type *type, int64_t n) { return (size_t) (n * 32 / type->block) * type->size; }
 
 static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_fn *unpack, struct scratch *s,
                         const struct span *rows, int64_t group, int n, struct panel_group *out, int step) {
@@ -389,6 +385,34 @@ static void one_run(const struct mm_job *j, one_fn *one) {
 #define one_run(j, one) (void) 0
 #endif
 
+#if defined(VI_)
+_Static_assert(sizeof(struct ints_block) <= sizeof((struct scratch *) 0)->rows,
+               "the rows of a block are unpacked in their place");
+
+static void ints_run(const struct mm_job *j) {
+    const struct type *type = type_get(j->type);
+    struct ints_block *b = (void *) ((struct scratch *) j->scratch)->rows;
+    const struct mm_record *x = (const struct mm_record *) mm_job_column(j, 0);
+    float *y = mm_job_result(j, 0);
+    const int64_t n_block = j->k / type->block, run = (j->row1 - j->row0) / L;
+    for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1); row++) {
+        const struct span rows = row < run ? (struct span){j->row0 + row, run, 0, L} : span_at(j, j->row0 + run * L);
+        const uint8_t *p = j->a + (size_t) rows.lo * j->a_stride;
+        _Alignas(64) float total[L] = {0};
+        for (int64_t i = 0; i < n_block; i++, p += type->size) {
+            for (int l = 0; l < L; l++)
+                type->ints(p + (size_t) (l * rows.step) * j->a_stride, b->q[l], b->s[l], type->block);
+            ints_times(b, x + 8 * i, total);
+        }
+        span_store(y, &rows, vf_load(total));
+    }
+}
+#define ROW_BY_ROW 1
+#else
+#define ROW_BY_ROW 0
+#define ints_run(j) (void) 0
+#endif
+
 static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *tiles) {
     const struct type *type = type_get(j->type);
     const int64_t n_group = j->k / 32;
@@ -408,6 +432,9 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
     }
     // All rows see one range of k before the next: its part of the columns stays in the second-level cache.
     struct scratch *s = j->scratch;
+    struct mm_rows first = j->next;  // of it, what is read first
+    if (first.n > PANEL * L) first.n = PANEL * L;
+    if (first.bytes > row_bytes(type, step)) first.bytes = row_bytes(type, step);
     const bool room = j->row1 - j->row0 <= SUM_ROWS && j->n_col <= SUM_COLS && j->scratch_bytes >= sizeof *s;
     for (int64_t group = 0; group < n_group; group += step) {
         const int n = n_group - group < step ? (int) (n_group - group) : step;
@@ -423,13 +450,28 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
     }
 }
 
+// Types that are unpacked row by row.
+static inline bool is_ints(enum ggml_type type) {
+    switch (type) {
+#define QUANT(...)
+#define INTS(ID, name) case GGML_TYPE_##ID:
+#include "kern/mm_quant.def"
+#undef QUANT
+        return true;
+        default: return false;
+    }
+}
+
 #define QUANT(ID, name, sub, min, offset, max, per)                                                                         \
     static void encode_##name(const float *x, int64_t k, void *act) {                                                       \
         mm_record_encode(x, k, act, sub, min, SIGNED(max) ? 0 : offset, per);                                               \
     }                                                                                                                       \
     ONE(name, per)                                                                                                          \
     static void run_##name(const struct mm_job *j) {                                                                        \
-        if (MM_VNNI && j->n_col == 1 && j->row1 >= L)                                                                       \
+        const bool one = j->n_col == 1 && j->row1 >= L;                                                                     \
+        if (ROW_BY_ROW && one && is_ints(GGML_TYPE_##ID))                                                                   \
+            ints_run(j);                                                                                                    \
+        else if (MM_VNNI && one)                                                                                            \
             one_run(j, one_##name);                                                                                         \
         else                                                                                                                \
             quant_run(j, panel_##name, tiles_##sub##_##min##_##max##_##per);                                                \
@@ -437,9 +479,6 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
     static const struct mm_path path_##name = {MM_I8,                                                                       \
                                                PANEL * L,                                                                   \
                                                MM_VARIANT(sub, min, SIGNED(max) ? 0 : offset, per),                         \
-    struct mm_rows first = j->next;  // of it, what is read first
-    if (first.n > PANEL * L) first.n = PANEL * L;
-    if (first.bytes > row_bytes(type, step)) first.bytes = row_bytes(type, step);
                                                mm_record_bytes,                                                             \
                                                encode_##name,                                                               \
                                                quant_scratch,                                                               \

@@ -538,12 +538,14 @@ INLINE void unpack_ints(struct sink *k, const struct type *type, const uint8_t *
     const int per = (int) (type->block / 32);
     for (; n > 0; n -= per, p += type->size) {
         for (int i = 0; i < MM_L; i++) type->ints(p + (size_t) i * stride, q[i], s[i], type->block);
-        struct rows r = rows_at((const uint8_t *) q[0], sizeof q[0]);
+        struct rows r = rows_at((const uint8_t *) q[0], sizeof q[0]), rs = rows_at((const uint8_t *) s[0], sizeof s[0]);
+        vi scales[4];
         for (int g = 0; g < per; g++, out += step) {
             vi w[8];
             load_32(&r, 0, w);
             UNROLL for (int j = 0; j < 8; j++) w[j] = bytes_sub(w[j], bytes_set1(-offset));
-            for (int i = 0; i < MM_L; i++) out->s[0][i] = s[i][2 * g], out->s[1][i] = s[i][2 * g + 1];
+            if (g % 2 == 0) load_words(&rs, (size_t) (8 * g), scales);
+            UNROLL for (int j = 0; j < 2; j++) vi_store(out->s[j], scales[g % 2 * 2 + j]);
             put_words(k, out, w, 16, false, offset, max);
             rows_advance(&r, 32);
         }

@@ -5,13 +5,80 @@
 #pragma once
 
 #include "type/codebook.h"
-#include "type/type_int.h"
+#include "type/vec_int.h"
 
-// Eight values of a grid entry, negated where a bit of signs is set. No value is zero or below -127.
-static inline void put_signed(uint64_t entry, uint8_t signs, int8_t *q) {
-    const uint64_t minus = spread_bits(signs);
-    entry = (entry ^ minus * 255) + minus;
-    memcpy(q, &entry, 8);
+typedef int8_t i8x32 __attribute__((vector_size(32)));
+
+// Entries of eight, or four, values each: eight by the lanes of i, or four.
+VEC i8x32 entries_4(const uint32_t *book, u32x8 i) {
+#if defined(__AVX2__)
+    return (i8x32) _mm256_i32gather_epi32((const int *) book, (__m256i) i, 4);
+#else
+    u32x8 v = {0};
+    for (int k = 0; k < 8; k++) v[k] = book[i[k]];
+    return (i8x32) v;
+#endif
+}
+VEC i8x32 entries_8(const uint64_t *book, const uint16_t *i) {
+#if defined(__AVX2__)
+    const __m128i four = _mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *) (const void *) i));
+    return (i8x32) _mm256_i32gather_epi64((const long long *) book, four, 8);
+#else
+    i8x32 v = {0};
+    for (int k = 0; k < 4; k++) memcpy((char *) &v + 8 * k, book + i[k], 8);
+    return v;
+#endif
+}
+
+// 32 bytes of -1 or 0 by the bits of b.
+VEC i8x32 spread_32(uint32_t b) {
+#if defined(__AVX512BW__)
+    return (i8x32) _mm256_movm_epi8(b);
+#elif defined(__AVX2__)
+    const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i bit = _mm256_set1_epi64x((int64_t) 0x8040201008040201u);
+    const __m256i x = _mm256_shuffle_epi8(_mm256_set1_epi32((int32_t) b), byte);
+    return (i8x32) _mm256_cmpeq_epi8(_mm256_and_si256(x, bit), bit);
+#else
+    i8x32 m = {0};
+    for (int k = 0; k < 4; k++) {
+        const uint64_t x = spread_bits((uint8_t) (b >> (8 * k))) * 255;
+        memcpy((char *) &m + 8 * k, &x, 8);
+    }
+    return m;
+#endif
+}
+
+// 32 values, negated where a bit of signs is set. None is below -127.
+VEC void put_signed(i8x32 v, uint32_t signs, int8_t *q) {
+    const i8x32 m = spread_32(signs), y = (v ^ m) - m;
+    memcpy(q, &y, 32);
+}
+
+// 32 values v of -1, 0 and 1 become 8 v - 1 where a bit of minus is set, else 8 v + 1.
+VEC void put_shifted(i8x32 v, uint32_t minus, int8_t *q) {
+    const i8x32 two = v + v, four = two + two, y = four + four + (spread_32(minus) | 1);
+    memcpy(q, &y, 32);
+}
+
+// Words of four times 7 bits become four bytes, whose eighth bits make the numbers of ones even.
+VEC u32x8 even_signs(u32x8 x) {
+    x = (x & 0x7f) | (x << 1 & 0x7f00) | (x << 2 & 0x7f0000) | (x << 3 & 0x7f000000);
+    u32x8 odd = x ^ x >> 4;  // its lowest four bits of each byte, then two, then one
+    odd ^= odd >> 2;
+    odd ^= odd >> 1;
+    return x | (odd & 0x01010101) << 7;
+}
+
+// Eight bytes as lanes; bit n of b, for lane n.
+VEC u32x8 lanes_of_bytes(const uint8_t *p) {
+    u8x8 b;
+    memcpy(&b, p, 8);
+    return __builtin_convertvector(b, u32x8);
+}
+VEC u32x8 lanes_of_bits(uint32_t b) {
+    const u32x8 n = {0, 1, 2, 3, 4, 5, 6, 7};
+    return (b >> n) & 1;
 }
 
 static inline void unpack(const GBLOCK *b, int8_t *q, int8_t *sc);

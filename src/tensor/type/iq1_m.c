@@ -16,11 +16,13 @@ static inline void unpack(const struct block_iq1_m *b, int8_t *q, int8_t *sc) {
     uint16_t w[4];
     memcpy(w, b->scales, 8);
     for (int j = 0; j < 16; j++) sc[j] = (int8_t) (2 * (w[j / 4] >> (3 * (j % 4)) & 7) + 1);
-    for (int k = 0; k < 32; k++) {
-        const int h = b->qh[k / 2] >> (4 * (k % 2)), shift = h & 8 ? -1 : 1;
-        int8_t entry[8];
-        memcpy(entry, codebook_iq1 + (b->qs[k] | (h & 7) << 8), 8);
-        for (int i = 0; i < 8; i++) q[8 * k + i] = (int8_t) (8 * entry[i] + shift);
+    for (int j = 0; j < 8; j++) {
+        const uint8_t *e = b->qs + 4 * j;
+        const unsigned h = b->qh[2 * j] | (unsigned) b->qh[2 * j + 1] << 8;
+        const uint16_t index[4] = {(uint16_t) (e[0] | (h << 8 & 0x700)), (uint16_t) (e[1] | (h << 4 & 0x700)),
+                                   (uint16_t) (e[2] | (h & 0x700)), (uint16_t) (e[3] | (h >> 4 & 0x700))};
+        const uint32_t minus = (h >> 3 & 1) | (h << 1 & 0x100) | (h << 5 & 0x10000) | (h << 9 & 0x1000000);
+        put_shifted(entries_8(codebook_iq1, index), minus * 255, q + 32 * j);
     }
 }
 

@@ -10,13 +10,12 @@ static inline float scale(const struct block_iq1_s *b) { return f16_to_f32(b->d)
 
 static inline void unpack(const struct block_iq1_s *b, int8_t *q, int8_t *sc) {
     for (int j = 0; j < 8; j++) {
-        const int h = b->qh[j], shift = h & 0x8000 ? -1 : 1;
+        const uint8_t *e = b->qs + 4 * j;
+        const unsigned h = b->qh[j];
+        const uint16_t index[4] = {(uint16_t) (e[0] | (h << 8 & 0x700)), (uint16_t) (e[1] | (h << 5 & 0x700)),
+                                   (uint16_t) (e[2] | (h << 2 & 0x700)), (uint16_t) (e[3] | (h >> 1 & 0x700))};
         sc[2 * j] = sc[2 * j + 1] = (int8_t) (2 * (h >> 12 & 7) + 1);
-        for (int k = 0; k < 4; k++) {
-            int8_t entry[8];
-            memcpy(entry, codebook_iq1 + (b->qs[4 * j + k] | (h >> (3 * k) & 7) << 8), 8);
-            for (int i = 0; i < 8; i++) q[32 * j + 8 * k + i] = (int8_t) (8 * entry[i] + shift);
-        }
+        put_shifted(entries_8(codebook_iq1, index), h & 0x8000 ? 0xffffffff : 0, q + 32 * j);
     }
 }
 

@@ -9,9 +9,14 @@ static inline float scale(const struct block_iq2_s *b) { return f16_to_f32(b->d)
 
 static inline void unpack(const struct block_iq2_s *b, int8_t *q, int8_t *sc) {
     for (int j = 0; j < 16; j++) sc[j] = (int8_t) (2 * (b->scales[j / 2] >> (4 * (j % 2)) & 15) + 1);
-    for (int k = 0; k < 32; k++) {
-        const unsigned high = b->qh[k / 4] >> (2 * (k % 4)) & 3;
-        put_signed(codebook_iq2_s[b->qs[k] | high << 8], b->qs[32 + k], q + 8 * k);
+    for (int j = 0; j < 8; j++) {
+        const uint8_t *e = b->qs + 4 * j;
+        const unsigned h = b->qh[j];
+        const uint16_t index[4] = {(uint16_t) (e[0] | (h << 8 & 0x300)), (uint16_t) (e[1] | (h << 6 & 0x300)),
+                                   (uint16_t) (e[2] | (h << 4 & 0x300)), (uint16_t) (e[3] | (h << 2 & 0x300))};
+        uint32_t signs;
+        memcpy(&signs, b->qs + 32 + 4 * j, 4);
+        put_signed(entries_8(codebook_iq2_s, index), signs, q + 32 * j);
     }
 }
 

@@ -8,8 +8,19 @@
 static inline float scale(const struct block_iq2_xs *b) { return f16_to_f32(b->d); }
 
 static inline void unpack(const struct block_iq2_xs *b, int8_t *q, int8_t *sc) {
+    uint16_t index[32];
+    u32x8 words = {0}, signs;
     for (int j = 0; j < 16; j++) sc[j] = (int8_t) (2 * (b->scales[j / 2] >> (4 * (j % 2)) & 15) + 1);
-    for (int k = 0; k < 32; k++) put_signed(codebook_iq2_xs[b->qs[k] & 511], codebook_signs[b->qs[k] >> 9], q + 8 * k);
+    for (int j = 0; j < 8; j++) {
+        uint64_t four;
+        memcpy(&four, b->qs + 4 * j, 8);
+        words[j] =
+            (uint32_t) ((four >> 9 & 0x7f) | (four >> 18 & 0x3f80) | (four >> 27 & 0x1fc000) | (four >> 36 & 0xfe00000));
+        four &= 0x01ff01ff01ff01ff;
+        memcpy(index + 4 * j, &four, 8);
+    }
+    signs = even_signs(words);
+    for (int j = 0; j < 8; j++) put_signed(entries_8(codebook_iq2_xs, index + 4 * j), signs[j], q + 32 * j);
 }
 
 #ifdef ISA_IS_scalar

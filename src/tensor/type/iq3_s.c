@@ -9,12 +9,11 @@ static inline float scale(const struct block_iq3_s *b) { return f16_to_f32(b->d)
 
 static inline void unpack(const struct block_iq3_s *b, int8_t *q, int8_t *sc) {
     for (int j = 0; j < 8; j++) {
+        const u32x8 index = lanes_of_bytes(b->qs + 8 * j) | lanes_of_bits(b->qh[j]) << 8;
+        uint32_t signs;
+        memcpy(&signs, b->signs + 4 * j, 4);
         sc[2 * j] = sc[2 * j + 1] = (int8_t) (2 * (b->scales[j / 2] >> (4 * (j % 2)) & 15) + 1);
-        for (int k = 0; k < 4; k++) {
-            const unsigned e0 = b->qs[8 * j + 2 * k] | (b->qh[j] >> (2 * k) & 1u) << 8;
-            const unsigned e1 = b->qs[8 * j + 2 * k + 1] | (b->qh[j] >> (2 * k + 1) & 1u) << 8;
-            put_signed(codebook_iq3_s[e0] | (uint64_t) codebook_iq3_s[e1] << 32, b->signs[4 * j + k], q + 32 * j + 8 * k);
-        }
+        put_signed(entries_4(codebook_iq3_s, index), signs, q + 32 * j);
     }
 }
 

@@ -9,15 +9,12 @@
 static inline float scale(const struct block_iq3_xxs *b) { return f16_to_f32(b->d); }
 
 static inline void unpack(const struct block_iq3_xxs *b, int8_t *q, int8_t *sc) {
+    u32x8 words = {0}, signs;
+    memcpy(&words, b->qs + 64, 32);
+    signs = even_signs(words);
     for (int j = 0; j < 8; j++) {
-        const uint8_t *e = b->qs + 8 * j;
-        uint32_t word;
-        memcpy(&word, b->qs + 64 + 4 * j, 4);
-        sc[2 * j] = sc[2 * j + 1] = (int8_t) (2 * (word >> 28) + 1);
-        for (int k = 0; k < 4; k++) {
-            const uint64_t entry = codebook_iq3_xxs[e[2 * k]] | (uint64_t) codebook_iq3_xxs[e[2 * k + 1]] << 32;
-            put_signed(entry, codebook_signs[word >> (7 * k) & 127], q + 32 * j + 8 * k);
-        }
+        sc[2 * j] = sc[2 * j + 1] = (int8_t) (2 * (words[j] >> 28) + 1);
+        put_signed(entries_4(codebook_iq3_xxs, lanes_of_bytes(b->qs + 8 * j)), signs[j], q + 32 * j);
     }
 }
 

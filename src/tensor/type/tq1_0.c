@@ -3,10 +3,16 @@
 // elements i + 32 n, the other 16 the elements 160 + i + 16 n, and qh, with four digits each, the elements 240 + i + 4 n.
 #include "type/search_int.h"
 
+// Digits as -1, 0 and 1: a fraction below 86 / 256 begins with 0, one below 171 / 256 with 1.
 static inline void digits(const uint8_t *restrict p, int n_byte, int n_digit, int8_t *restrict q) {
-    unsigned power = 1;
-    for (int n = 0; n < n_digit; n++, power *= 3, q += n_byte)
-        for (int i = 0; i < n_byte; i++) q[i] = (int8_t) (((uint8_t) (p[i] * power) * 3 >> 8) - 1);
+    uint8_t x[32];
+    memcpy(x, p, (size_t) n_byte);
+    for (int n = 0; n < n_digit; n++, q += n_byte) {
+        for (int i = 0; i < n_byte; i++) {
+            q[i] = (int8_t) ((x[i] >= 86) + (x[i] >= 171) - 1);
+            x[i] = (uint8_t) (x[i] + x[i] + x[i]);
+        }
+    }
 }
 
 static inline void unpack(const struct block_tq1_0 *b, int8_t *restrict q) {
