@@ -97,6 +97,7 @@ struct model_build {
     const struct gguf_context *meta;
     bool (*has_tensor)(const struct model_build *b, const char *name);
     void *ud;
+    bool vocab_only;  // a file that lacks a required key describes no model, only its vocabulary: all fields stay 0
 };
 bool arch_has_key(const struct model_build *b, const char *suffix);
 // An array key of integers or a scalar; *n entries, -1 if the key is absent.

@@ -379,9 +379,22 @@ static enum err plan_memory(struct hparams *hp, const struct arch *a) {
     return ERR_OK;
 }
 
+static bool lacks_required(const struct arch_key *keys, size_t n, const struct model_build *b) {
+    char name[160];
+    for (size_t i = 0; i < n && keys[i].key; i++) {
+        if (!keys[i].def && find(b, keys[i].key, keys[i].flags & KEY_GLOBAL, name, sizeof name) < 0) return true;
+    }
+    return false;
+}
+
 enum err arch_read_keys(struct hparams *hp, const struct model_build *b, int n_vocab) {
     memset(hp, 0, sizeof *hp);
     hp->n_vocab = n_vocab;
+    if (b->vocab_only && (lacks_required(common, sizeof common / sizeof *common, b) ||
+                          (b->arch->keys && lacks_required(b->arch->keys, SIZE_MAX, b)))) {
+        hp->rope_f = 1;
+        return ERR_OK;
+    }
     for (size_t i = 0; i < sizeof common / sizeof *common; i++) {
         TRY(read_key(hp, &common[i], b));
         if (common[i].field == HP_n_block && (hp->n_block <= 0 || hp->n_block > MAX_LAYERS))

@@ -58,7 +58,8 @@ static enum err load(struct llama_model *m, const struct gguf_context *user, lla
     TRY(meta_prepare(m, user));
     TRY(find_arch(m));
     guess_ftype(m);
-    const struct model_build b = {.arch = m->arch, .meta = m->meta, .has_tensor = has_tensor, .ud = m};
+    const struct model_build b = {
+        .arch = m->arch, .meta = m->meta, .has_tensor = has_tensor, .ud = m, .vocab_only = m->params.vocab_only};
     const int n_vocab = count_tokens(m);
     if (n_vocab == 0 && gguf_find_key(m->meta, "tokenizer.ggml.model") >= 0 && !m->params.vocab_only)
         return err_set(ERR_FORMAT, "keys tokenizer.ggml.tokens and %s.vocab_size say of no token", m->arch->name);

@@ -275,7 +275,8 @@ static size_t piece(const char *text, size_t len, enum llama_token_attr attr, ch
 
 // ---- encoding
 
-// A merge may give what is no token: its bytes (characters) come out one by one, so that nothing is lost.
+// A merge may give what is no token: its bytes (characters) come out one by one, so that nothing is lost. A byte that the vocabulary
+// lacks gives nothing, as in the original: what files call the unknown token is often the end of the text.
 static enum err encode_pieces(struct session *s, const char *p, size_t len) {
     for (size_t at = 0; at < len;) {
         int step = 1;
@@ -283,7 +284,7 @@ static enum err encode_pieces(struct session *s, const char *p, size_t len) {
         llama_token t = vocab_find(s->v, p + at, (size_t) step);
         if (t >= 0) {
             TRY(session_push(s, t));
-        } else {
+        } else if (s->v->bpe->raw) {
             TRY(session_push_bytes(s, p + at, (size_t) step));
         }
         at += (size_t) step;
@@ -375,7 +376,7 @@ const struct vocab_kind vocab_kind_gemma4 = {
     .sep = -1,
     .pad = 0,
     .mask = 4,
-    .clean_spaces = false,
+    .clean_spaces = true,
     .piece = piece,
     .load = load,
     .free = unload,

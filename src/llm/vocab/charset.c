@@ -23,18 +23,24 @@ static const struct {
 
 // Script Han, Unicode 14.
 static const uint32_t han[][2] = {
-    {0x2e80, 0x2e99},   {0x2e9b, 0x2ef3},   {0x2f00, 0x2fd5},   {0x3005, 0x3005},   {0x3007, 0x3007},
-    {0x3021, 0x3029},   {0x3038, 0x303b},   {0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfa6d},
-    {0xfa70, 0xfad9},   {0x16fe2, 0x16fe3}, {0x16ff0, 0x16ff1}, {0x20000, 0x2a6df}, {0x2a700, 0x2b738},
-    {0x2b740, 0x2b81d}, {0x2b820, 0x2cea1}, {0x2ceb0, 0x2ebe0}, {0x2f800, 0x2fa1d}, {0x30000, 0x3134a},
+    {0x2e80, 0x2e99},   {0x2e9b, 0x2ef3},   {0x2f00, 0x2fd5},   {0x3005, 0x3005},   {0x3007, 0x3007},   {0x3021, 0x3029},
+    {0x3038, 0x303b},   {0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfa6d},   {0xfa70, 0xfad9},   {0x16fe2, 0x16fe3},
+    {0x16ff0, 0x16ff1}, {0x20000, 0x2a6df}, {0x2a700, 0x2b738}, {0x2b740, 0x2b81d}, {0x2b820, 0x2cea1}, {0x2ceb0, 0x2ebe0},
+    {0x2ebf0, 0x2ee5d}, {0x2f800, 0x2fa1d}, {0x30000, 0x3134a},
 };
 
-bool charset_is_space(uint32_t c) {
-    if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13);
-    return c == 0x85 || c == 0x180e || (CAT_Z >> utf8proc_category((utf8proc_int32_t) c) & 1);
+// Unicode 15.1 added one block, CJK Extension I, which the library may not know.
+static int category(uint32_t c) {
+    return c >= 0x2ebf0 && c <= 0x2ee5d ? UTF8PROC_CATEGORY_LO : utf8proc_category((utf8proc_int32_t) c);
 }
 
-bool charset_is_letter_or_number(uint32_t c) { return (CAT_L | CAT_N) >> utf8proc_category((utf8proc_int32_t) c) & 1; }
+// The property White_Space. U+180E was of it until Unicode 6.3, and PCRE still counts it; the tokenizers don't.
+bool charset_is_space(uint32_t c) {
+    if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13);
+    return c == 0x85 || (CAT_Z >> category(c) & 1);
+}
+
+bool charset_is_letter_or_number(uint32_t c) { return (CAT_L | CAT_N) >> category(c) & 1; }
 
 static bool is_han(uint32_t c) {
     for (size_t i = 0; i < sizeof han / sizeof *han && han[i][0] <= c; i++) {
@@ -44,7 +50,7 @@ static bool is_han(uint32_t c) {
 }
 
 bool charset_has(const struct charset *set, uint32_t c) {
-    bool in = set->cats && (set->cats >> utf8proc_category((utf8proc_int32_t) c) & 1);
+    bool in = set->cats && (set->cats >> category(c) & 1);
     if (!in && set->space) in = charset_is_space(c);
     if (!in && set->han) in = is_han(c);
     for (int i = 0; i < set->n_range && !in; i++) in = c >= set->ranges[i].lo && c <= set->ranges[i].hi;

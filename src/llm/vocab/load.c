@@ -251,8 +251,9 @@ static void set_strip(struct llama_vocab *v, const char *text, int attr, bool on
 }
 
 static void load_strips(struct llama_vocab *v, const struct gguf_context *meta) {
-    static const char pre[] = "tokenizer.ggml.pre";
-    if (contains(meta, pre, "jina-v2-") || contains(meta, pre, "jina-v1-en") || contains(meta, pre, "roberta-bpe")) {
+    static const char pre[] = "tokenizer.ggml.pre", arch[] = "general.architecture";
+    if (contains(meta, pre, "jina-v2-") || contains(meta, pre, "jina-v1-en") || contains(meta, pre, "roberta-bpe") ||
+        contains(meta, arch, "nomic-bert-moe") || contains(meta, arch, "jina-bert-v3")) {
         set_strip(v, "<mask>", LLAMA_TOKEN_ATTR_LSTRIP, true);
     }
     if (contains(meta, pre, "modern-bert")) set_strip(v, "[MASK]", LLAMA_TOKEN_ATTR_LSTRIP, true);
@@ -266,13 +267,15 @@ static void load_strips(struct llama_vocab *v, const struct gguf_context *meta) 
     set_strip(v, "<|endoftext|>", LLAMA_TOKEN_ATTR_RSTRIP, false);
 }
 
+// SentencePiece models spell it as a byte, even where they have a piece for it; where text has no line ends, padding stands for one.
 static void load_newline(struct llama_vocab *v) {
     llama_token t[8];
-    llama_token nl = vocab_find(v, "\n", 1);
+    llama_token nl = v->kind->type == LLAMA_VOCAB_TYPE_SPM ? v->byte_token['\n'] : -1;
+    if (nl < 0) nl = vocab_find(v, "\n", 1);
     if (nl < 0) nl = v->byte_token['\n'];
     if (nl < 0 && v->kind->encode) {
         int32_t n = llama_tokenize(v, "\n", 1, t, 8, false, false);
-        nl = n > 0 ? t[n - 1] : -1;
+        nl = n > 0 ? t[n - 1] : v->special[SPECIAL_PAD];
     }
     v->special[SPECIAL_NL] = nl;
 }

@@ -13,7 +13,7 @@ const char *vocab_piece(const struct llama_vocab *vocab, llama_token token, size
 static const char *visible(const struct llama_vocab *v, llama_token t, bool special, size_t *len) {
     *len = 0;
     if (!special && v->attrs[t] & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) return "";
-    if (v->attrs[t] & LLAMA_TOKEN_ATTR_UNUSED) return "";
+    if ((v->attrs[t] & (LLAMA_TOKEN_ATTR_UNUSED | LLAMA_TOKEN_ATTR_CONTROL)) == LLAMA_TOKEN_ATTR_UNUSED) return "";
     return texts_at(&v->piece, (uint32_t) t, len);
 }
 

@@ -59,7 +59,8 @@ static const struct {
 
 // End a generation besides those above.
 static const char *const enders[] = {
-    "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<eos>", "<turn|>", "<|tool_response>", "[EOS]", "[e~[", NULL,
+    "<|return|>", "<|call|>",         "<|flush|>", "<|calls|>", "<eos>", "</s>",
+    "<turn|>",    "<|tool_response>", "[EOS]",     "[e~[",      NULL,
 };
 
 // Part a message of the harmony format into header, channel and text: programs read them in the output, so they are text of
@@ -162,6 +163,34 @@ static void mend_harmony(struct llama_vocab *v) {
     v->attrs[end] = LLAMA_TOKEN_ATTR_USER_DEFINED;
 }
 
+// Gemma 4 ends its turns with <turn|> and <|tool_response>; </s> is markup that its answers may hold.
+static void mend_gemma4(struct llama_vocab *v) {
+    llama_token close = -1;
+    bool response = false;
+    for (llama_token t = 0; t < v->n; t++) {
+        if (!ends(v, t)) continue;
+        size_t len;
+        const char *p = span_at(&v->text, (uint32_t) t, &len);
+        response |= is("<|tool_response>", p, len);
+        if (is("</s>", p, len)) close = t;
+    }
+    if (close < 0 || !response) return;
+    v->eog[close >> 3] &= (uint8_t) ~(1u << (close & 7));
+    v->attrs[close] = LLAMA_TOKEN_ATTR_NORMAL;
+}
+
+// Control tokens that a model keeps in reserve say so in their names: <unused7>, [unused7], <|unused7|>.
+static void mark_unused(struct llama_vocab *v) {
+    for (llama_token t = 0; t < v->n; t++) {
+        if (!(v->attrs[t] & LLAMA_TOKEN_ATTR_CONTROL)) continue;
+        size_t len;
+        const char *p = span_at(&v->text, (uint32_t) t, &len);
+        for (size_t i = 0; i + 6 <= len; i++) {
+            if (memcmp(p + i, "unused", 6) == 0) v->attrs[t] |= LLAMA_TOKEN_ATTR_UNUSED;
+        }
+    }
+}
+
 static enum err read_flag(const struct gguf_context *meta, const char *name, bool *flag) {
     char key[64];
     snprintf(key, sizeof key, "tokenizer.ggml.%s", name);
@@ -229,17 +258,20 @@ enum err special_load(struct llama_vocab *v, const struct gguf_context *meta) {
     TRY(read_flag(meta, "add_bos_token", &v->add_bos));
     TRY(read_flag(meta, "add_eos_token", &v->add_eos));
     TRY(read_flag(meta, "add_sep_token", &v->add_sep));
-    TRY(read_flag(meta, "add_space_prefix", &v->add_space_prefix));
     TRY(read_flag(meta, "remove_extra_whitespaces", &v->remove_extra_spaces));
+    if (k->type == LLAMA_VOCAB_TYPE_UGM) v->add_space_prefix = v->remove_extra_spaces;  // files say both or neither
+    TRY(read_flag(meta, "add_space_prefix", &v->add_space_prefix));
     TRY(read_flag(meta, "normalizer.lowercase", &v->lowercase));
     TRY(read_suppressed(v, meta));
     v->eog = calloc((size_t) v->n / 8 + 1, 1);
     if (!v->eog) return err_set(ERR_NOMEM, "vocab: no memory for %d tokens", (int) v->n);
     find_by_name(v);
-    if (v->special[SPECIAL_EOS] >= 0) set_ender(v, v->special[SPECIAL_EOS]);
-    if (v->special[SPECIAL_EOT] >= 0) set_ender(v, v->special[SPECIAL_EOT]);
-    if (v->special[SPECIAL_EOM] >= 0) set_ender(v, v->special[SPECIAL_EOM]);
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        if (roles[i].ends && v->special[roles[i].which] >= 0) set_ender(v, v->special[roles[i].which]);
+    }
     mend_harmony(v);
+    mend_gemma4(v);
+    mark_unused(v);
     return fill_trie(v);
 }
 

@@ -296,7 +296,6 @@ const struct vocab_kind vocab_kind_ugm = {
     .pad = 0,
     .mask = -1,
     .add_eos = true,
-    .add_space_prefix = true,
     .piece = piece,
     .load = load,
     .ready = ready,

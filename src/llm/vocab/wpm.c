@@ -22,8 +22,6 @@ static bool is_control(uint32_t c) {
     return k == UTF8PROC_CATEGORY_CC || k == UTF8PROC_CATEGORY_CF || k == UTF8PROC_CATEGORY_CO || k == UTF8PROC_CATEGORY_CS;
 }
 
-static bool is_space(uint32_t c) { return c != 0x180e && charset_is_space(c); }
-
 static bool is_cjk(uint32_t c) {
     return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x20000 && c <= 0x2a6df) ||
            (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf) ||
@@ -72,13 +70,13 @@ static enum err alone(struct session *s, struct word *w, uint32_t c) {
 
 // One character after decomposition, in lower case.
 static enum err add(struct session *s, struct word *w, uint32_t c) {
-    if (is_space(c)) return flush(s, w);
+    if (charset_is_space(c)) return flush(s, w);
     return is_punctuation(c) ? alone(s, w, c) : (append(w, c), ERR_OK);
 }
 
 static enum err add_original(struct session *s, struct word *w, uint32_t c) {
     if (c == 0 || c == UTF8_BAD || is_control(c)) return ERR_OK;
-    if (is_space(c)) return flush(s, w);
+    if (charset_is_space(c)) return flush(s, w);
     if (c < 128) return add(s, w, s->v->lowercase && c >= 'A' && c <= 'Z' ? c + 32 : c);
     bool cjk = is_cjk(c);
     if (cjk) TRY(flush(s, w));

@@ -91,6 +91,33 @@ static bool stop(float f, void *ud) {
     return --*(int *) ud > 0;
 }
 
+// A file that holds a vocabulary and no word of the model's shape is enough for the vocabulary, and for nothing else.
+static void test_vocabulary_file(void **s) {
+    (void) s;
+    static const char file[] = "/tmp/lamina_test_vocabulary.gguf";
+    const char *tokens[] = {"<pad>", "</s>", "<unk>", "a"};
+    struct gguf_context *g = gguf_init_empty();
+    gguf_set_val_str(g, "general.architecture", "t5");
+    gguf_set_val_str(g, "tokenizer.ggml.model", "t5");
+    gguf_set_arr_str(g, "tokenizer.ggml.tokens", tokens, 4);
+    assert_true(gguf_write_to_file(g, file, true));
+    gguf_free(g);
+    struct llama_model_params mp = llama_model_default_params();
+    mp.vocab_only = true;
+    ggml_clear_error();
+    struct llama_model *m = llama_model_load_from_file(file, mp);
+    assert_non_null(m);
+    assert_string_equal(ggml_last_error(), "");
+    assert_int_equal(llama_vocab_n_tokens(llama_model_get_vocab(m)), 4);
+    assert_int_equal(llama_model_n_layer(m), 0);
+    assert_true(llama_model_rope_freq_scale_train(m) == 1.0f);
+    assert_null(llama_init_from_model(m, llama_context_default_params()));
+    llama_model_free(m);
+    assert_null(llama_model_load_from_file(file, llama_model_default_params()));
+    assert_error("context_length");
+    unlink(file);
+}
+
 static void test_options(void **s) {
     (void) s;
     float want[NV], got[NV];
@@ -402,8 +429,9 @@ static void test_shards(void **s) {
 
 int main(void) {
     quiet();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ways),    cmocka_unit_test(test_options),
-                                       cmocka_unit_test(test_facts),   cmocka_unit_test(test_no_model),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_shards)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ways),     cmocka_unit_test(test_vocabulary_file),
+                                       cmocka_unit_test(test_options),  cmocka_unit_test(test_facts),
+                                       cmocka_unit_test(test_no_model), cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_shards)};
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }
