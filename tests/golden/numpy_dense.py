@@ -168,16 +168,21 @@ def network(m, x, p, i, o, suffix="", width=None):
     f, e, b = width or at(o, "F", i, F), x.shape[-1], o.get("ffn_bias", False) and not suffix
     kind, act = o.get("ffn", "gate silu").split()
     kind, act = o.get("shared_kind", kind) if suffix else kind, ACT[act]
+
+    def lin(v, name, n):  # (w v + b) * s: in networks the scale covers the bias
+        y = m.lin(v, p + name + suffix, n, b)
+        return y * m.get(p + name + suffix + ".scale", (1,), "norm") if o.get("ffn_scales") else y
+
     if kind == "gate":
-        y = act(m.lin(x, p + "ffn_gate" + suffix, f, b)) * m.lin(x, p + "ffn_up" + suffix, f, b)
+        y = act(lin(x, "ffn_gate", f)) * lin(x, "ffn_up", f)
     elif kind == "fused":
-        g, u = np.split(m.lin(x, p + "ffn_up" + suffix, 2 * f, b), 2, -1)
+        g, u = np.split(lin(x, "ffn_up", 2 * f), 2, -1)
         y = act(g) * u
     else:
-        y = act(m.lin(x, p + "ffn_up" + suffix, f, b))
+        y = act(lin(x, "ffn_up", f))
     if o.get("act_scales"):
         y = y / m.get(p + "ffn.act.scales", (f,), "norm")
-    return m.lin(y, p + "ffn_down" + suffix, e, b)
+    return lin(y, "ffn_down", e)
 
 
 def experts(m, x, p, i, o, router_x=None):

@@ -47,6 +47,7 @@ CASES = {
     # ---- llama and its like
     "llama-gqa-tied": case("llama", K=2, D=24, tied=True, **LLAMA),
     "llama-mha-biases": case("llama", fused=True, qkv_bias="fused", o_bias=True, ffn_bias=True, **LLAMA),
+    "llama-scaled-biases": case("llama", K=2, qkv_bias=True, ffn_bias=True, ffn_scales=True, **LLAMA),
     "llama-split-biases": case("llama", K=2, fused=True, qkv_bias="split", **LLAMA),
     "llama-mqa-one-layer": case("llama", layers=1, K=1, **LLAMA),
     "llama-odd-sizes": case("llama", E=96, H=3, K=1, F=80, vocab=83, layers=2, **LLAMA),

@@ -70,17 +70,23 @@ struct ggml_tensor *blk_act_fused(struct graph *g, struct ggml_tensor *gate_up, 
     return blk_act(g, ggml_cont(c, half[0]), ggml_cont(c, half[1]), o);
 }
 
+// (w x + b) * s: in networks the scale covers the bias, unlike everywhere else (blk_linear).
+static struct ggml_tensor *scaled_last(struct graph *g, const struct weight *w, struct ggml_tensor *x) {
+    if (!w->s || !w->b) return blk_linear(g, w, x);
+    return ggml_mul(g->ctx, ggml_add(g->ctx, blk_matmul(g, w->w, x), w->b), w->s);
+}
+
 struct ggml_tensor *blk_ffn(struct graph *g, const struct weight *gate, const struct weight *up, const struct weight *down,
                             struct ggml_tensor *x, const struct act_opts *o) {
     struct ggml_tensor *y;
     if (gate && gate->w) {
-        struct ggml_tensor *u = blk_linear(g, up, x);
-        y = blk_act(g, blk_linear(g, gate, x), u, o);
+        struct ggml_tensor *u = scaled_last(g, up, x);
+        y = blk_act(g, scaled_last(g, gate, x), u, o);
     } else {
-        y = blk_linear(g, up, x);
+        y = scaled_last(g, up, x);
         y = down->w && y->ne[0] == 2 * down->w->ne[0] ? blk_act_fused(g, y, o) : blk_act(g, y, NULL, o);
     }
-    return blk_linear(g, down, y);
+    return scaled_last(g, down, y);
 }
 
 struct ggml_tensor *blk_ffn_layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, enum act act) {
