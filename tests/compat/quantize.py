@@ -108,6 +108,8 @@ def refusals(tmp, m):
     for option, value in (("--output-tensor-type", "q9"), ("--tensor-type", "attn_k"), ("--tensor-type", "attn_k=q9"), ("--tensor-type", "(=q8_0"), ("--imatrix", "/nonexistent")):
         code, _, err = run("quantize", "-q", option, value, m, out, "Q4_0")
         check(code != 0 and err.strip(), f"{option} {value} is taken")
+    code, _, err = run("quantize", "-q", "--tensor-type", "attn_k=q8_0,atn_v=q8_0", m, out, "Q4_0")
+    check(code == 0 and "'atn_v'" in err and "'attn_k'" not in err, f"a pattern that fits nothing: {err.strip()}")
     big = os.path.join(tmp, "big.gguf")
     w = gguf.GGUFWriter(big, "llama")
     w.add_tensor("blk.0.attn_q.weight", np.full((2, 256), 1e30, np.float32))

@@ -129,6 +129,22 @@ static enum err find_override(const struct job *j, const char *name, enum ggml_t
     return ERR_OK;
 }
 
+// A pattern that fits no tensor is a slip of the pen that nobody would see in the file.
+static enum err warn_of_idle_patterns(const struct job *j) {
+    for (const struct llama_model_tensor_override *o = j->p->tt_overrides; o && o->pattern; o++) {
+        regex_t re;
+        if (regcomp(&re, o->pattern, REG_EXTENDED | REG_NOSUB) != 0)
+            return err_set(ERR_INVALID, "the tensor pattern '%s' is no regular expression", o->pattern);
+        int i = 0;
+        while (i < j->n_items && regexec(&re, j->items[i].from, 0, NULL, 0) != 0) i++;
+        regfree(&re);
+        if (i == j->n_items)
+            ggml_log_write(GGML_LOG_LEVEL_WARN, "the tensor pattern '%s' (for type %s) fits none of %d tensors\n",
+                           o->pattern, ggml_type_name(o->type), j->n_items);
+    }
+    return ERR_OK;
+}
+
 static bool type_forced(const struct llama_model_quantize_params *p, enum role role, bool tied, enum ggml_type *type) {
     const bool output = role == ROLE_OUTPUT || (role == ROLE_EMBD && tied && p->token_embedding_type == GGML_TYPE_COUNT);
     if (output && p->output_tensor_type != GGML_TYPE_COUNT)
@@ -257,7 +273,7 @@ static enum err plan(struct job *j, const char *path) {
     if (!j->items) return err_set(ERR_NOMEM, "no memory for %" PRId64 " tensors", n);
     for (int s = 0; s < j->in.n_sources; s++)
         for (int64_t i = 0; i < gguf_get_n_tensors(j->in.sources[s].gguf); i++) TRY(take_tensor(j, s, i));
-    return ERR_OK;
+    return warn_of_idle_patterns(j);
 }
 
 // ---- the files' headers ---------------------------------------------------------------------------------------------------------
