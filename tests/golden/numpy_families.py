@@ -159,6 +159,7 @@ CASES = {
     "mistral4-yarn": mla("mistral4", {**NEXT, "expert_gating_func": 2, "rope.scaling.yarn_log_multiplier": 0.05, "attention.temperature_scale": 0.3, "attention.temperature_length": 7}, absorbed=True,
                          temp=(0.3, 7), rope=rope("norm", f=4.0, type="yarn", orig=64, q=0.5), mla_scale=yarn_scale(4, 0.5, LN4 / (1 + 0.05 * np.log(4))),
                          moe=dict(**PICK, gating="sigmoid", bias=True, groups=(4, 2), shared=80, **SCALED, **AFTER_LEAD)),
+    "mistral4-unscaled": mla("mistral4", {"rope.scaling.yarn_log_multiplier": 0.05}, absorbed=True, rope=rope("norm", f=4.0, type="none"), mla_scale=1.0),
     "mistral4-split-linear": mla("mistral4", rope=rope("norm", f=2.0), mla_scale=yarn_scale(2, 0, 1 + 0.1 * np.log(2))),
     "mistral4-lite": mla("mistral4", {"attention.q_lora_rank": 24}, ql=0, layers=26, moe=dict(**EX, width=40, shared=80, **AFTER_LEAD)),
     "minicpm3-short": case("minicpm3", {"rope.dimension_count": 8, "attention.value_length": 16}, r=32, R=8, kd=20, D=20, Dv=16, vd=16, ql=24, tied=True, embd_scale=12.0,

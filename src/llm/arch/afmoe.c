@@ -32,7 +32,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     if (!hp->expert_gating) hp->expert_gating = GATE_SIGMOID;
     hp->f_embd_scale = sqrtf((float) hp->n_embd);
     for (int i = 0; i < hp->n_block; i++) hp->rope_layers[i] = (i + 1) % 4 != 0;
-    hp->rope_f_swa = hp->rope_f;
+    hp->rope_swa = SWA_ROPE_OWN;
     return arch_windows(hp, b, WINDOW_STANDARD, 4, false);
 }
 

@@ -121,9 +121,6 @@ MUST_USE enum err arch_share_kv(struct hparams *hp, const struct model_build *b,
 void arch_recurrent_by_kv(struct hparams *hp);
 // Models of latent and Kimi delta attention: recurrent by n_head_kv; all layers have the first one's heads.
 MUST_USE enum err arch_kda(struct hparams *hp, const struct model_build *b);
-// Latent attention under YaRN: scores grow by the square of its magnitude (by the same formula where the scaling isn't YaRN), which the rotation
-// itself has divided by div. Sets f_attn_scale for heads of kd values; needs yarn_log_multiplier, as files hold it: a tenth of the one that counts.
-void arch_mla_yarn(struct hparams *hp, float div, int kd);
 MUST_USE enum err arch_recurrent_by_key(struct hparams *hp, const struct model_build *b, int n);
 // All of a head rotates; the sentence names the keys that say otherwise.
 MUST_USE enum err arch_whole_rotary(const struct hparams *hp, const struct model_build *b);

@@ -35,8 +35,6 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     if (!hp->expert_gating) hp->expert_gating = GATE_SIGMOID;
     TRY(arch_require(hp->eps > 0 || hp->eps_ln > 0, b, "one of the two norm epsilons must be there"));
     TRY(arch_windows(hp, b, WINDOW_STANDARD, 4, true));
-    hp->rope_base_swa = hp->rope_base;
-    hp->rope_f_swa = hp->rope_f;
     for (int i = 0; i < hp->n_block; i++) hp->rope_layers[i] = hp->is_swa[i] || i < hp->n_layer_dense_lead;
     return ERR_OK;
 }

@@ -2,8 +2,6 @@
 // mistral4: the same but for what YaRN's multiplier does.
 #include "arch/arch.h"
 
-#include <math.h>
-
 static const struct arch_key keys[] = {
     K_RMS,
     K_LEAD,
@@ -47,8 +45,8 @@ static const struct arch_tensor tensors[] = {
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 
-// Both forms of latent attention; mag_div: what the rotation's magnitude is divided by under YaRN.
-static enum err setup(struct hparams *hp, const struct model_build *b, float mag_div) {
+// Both forms of latent attention.
+static enum err setup(struct hparams *hp, const struct model_build *b) {
     const bool lite = hp->n_block == 26 || hp->n_block == 27 || (hp->n_block == 48 && hp->n_vocab == 128256);
     const bool flash = (hp->n_block == 47 || hp->n_block == 48) && hp->n_vocab == 154880;
     if (lite) hp->n_lora_q = 0;
@@ -58,23 +56,22 @@ static enum err setup(struct hparams *hp, const struct model_build *b, float mag
     TRY(arch_require(kd > hp->n_rot[0], b, "a head of the keys must be larger than its rotary part"));
     TRY(arch_require(!hp->n_head_k_mla || hp->n_head_kv[0] == 1, b,
                      "the absorbed form of latent attention has one key head"));
-    arch_mla_yarn(hp, mag_div, kd);
     return ERR_OK;
 }
 
-static float log_factor(const struct hparams *hp) { return hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f; }
-
 // Its magnitude is left out of the rotation when there is a multiplier.
 static enum err setup_deepseek2(struct hparams *hp, const struct model_build *b) {
-    return setup(hp, b, hp->rope_yarn_log_mul != 0 ? 1.0f + log_factor(hp) : 1.0f);
+    hp->rope_mag_log = hp->rope_yarn_log_mul != 0 ? 0.1f : 0.0f;
+    return setup(hp, b);
 }
 
 static enum err setup_mistral4(struct hparams *hp, const struct model_build *b) {
-    return setup(hp, b, 1.0f + 10.0f * hp->rope_yarn_log_mul * log_factor(hp));
+    hp->rope_mag_log = hp->rope_yarn_log_mul;
+    return setup(hp, b);
 }
 
 static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct mla_opts o = {.scale = g->hp->f_attn_scale};
+    struct mla_opts o = {.yarn_scale = true};
     if (g->hp->f_temp_scale != 0) o.temp = in_temperature(g, g->hp->f_temp_scale, g->hp->f_temp_length, 0);
     return blk_mla(g, l, x, il, &o);
 }

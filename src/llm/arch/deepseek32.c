@@ -1,8 +1,6 @@
 // deepseek32: DeepSeek-V3.2: latent attention over the positions that an indexer chooses.
 #include "arch/arch.h"
 
-#include <math.h>
-
 static const struct arch_key keys[] = {
     K_RMS,
     K_LEAD,
@@ -52,14 +50,13 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(hp->n_head_k_mla > hp->n_rot[0] && hp->n_head_v_mla > 0 && hp->n_head_kv[0] == 1, b,
                      "its latent attention must be in the absorbed form"));
     TRY(arch_require(hp->idx_dim >= hp->n_rot[0], b, "the indexer's keys must hold the rotary part"));
-    const float lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f;
-    arch_mla_yarn(hp, 1.0f + 10.0f * hp->rope_yarn_log_mul * lf, hp->n_head_k_mla);
+    hp->rope_mag_log = hp->rope_yarn_log_mul;
     hp->idx_rope = IDX_ROPE_NEOX;
     return ERR_OK;
 }
 
 static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct mla_opts o = {.scale = g->hp->f_attn_scale};
+    struct mla_opts o = {.yarn_scale = true};
     o.keep = blk_mla_select(g, l, x, il, 1e-6f);
     return blk_mla(g, l, x, il, &o);
 }

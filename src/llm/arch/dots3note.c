@@ -59,6 +59,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(hp->n_head_k_mla > rot && hp->n_head_k_mla_swa > rot && hp->idx_dim >= rot, b,
                      "its heads must hold the rotary part"));
     hp->idx_rope = IDX_ROPE_NEOX;
+    hp->rope_swa = SWA_ROPE_OWN;
     int64_t v[MAX_LAYERS];
     int n;
     TRY(arch_key_ints(b, "attention.sliding_window_pattern", v, MAX_LAYERS, &n));

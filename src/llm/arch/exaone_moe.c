@@ -25,8 +25,6 @@ static const struct arch_tensor tensors[] = {
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_windows(hp, b, WINDOW_STANDARD, 4, false));
-    hp->rope_base_swa = hp->rope_base;
-    hp->rope_f_swa = hp->rope_f;
     for (int i = 0; i < hp->n_block; i++) hp->rope_layers[i] = hp->is_swa[i] != 0;
     return ERR_OK;
 }

@@ -30,6 +30,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     const int d = hp->n_block == 46 ? hp->n_embd / (hp->n_head[0] ? hp->n_head[0] : 1) : hp->n_embd_head_k[0];
     hp->f_attn_scale = 1.0f / sqrtf((float) d);
     hp->f_embd_scale = sqrtf((float) hp->n_embd);
+    hp->rope_swa = SWA_ROPE_OWN;
     return arch_windows(hp, b, WINDOW_STANDARD, 2, false);
 }
 

@@ -26,7 +26,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     const int d = hp->n_block == 62 ? hp->n_embd / (hp->n_head[0] ? hp->n_head[0] : 1) : hp->n_embd_head_k[0];
     hp->f_attn_scale = 1.0f / sqrtf((float) d);
     hp->f_embd_scale = sqrtf((float) hp->n_embd);
-    hp->rope_plain_swa = 1;  // the scaling factor is for full layers
+    hp->rope_swa = SWA_ROPE_OWN;
+    hp->rope_f_swa = 1;  // the scaling factor is for full layers
     return arch_windows(hp, b, WINDOW_STANDARD, 6, false);
 }
 

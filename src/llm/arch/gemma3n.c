@@ -44,7 +44,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     hp->n_embd_per_layer = 256;
     hp->f_embd_scale = sqrtf((float) hp->n_embd);
     hp->f_attn_scale = 1.0f;
-    hp->rope_plain_swa = 1;
+    hp->rope_swa = SWA_ROPE_OWN;
+    hp->rope_f_swa = 1;
     TRY(arch_require(hp->n_swa > 0, b, "its window must not be empty"));
     TRY(arch_windows(hp, b, WINDOW_STANDARD, 5, false));
     return arch_share_kv(hp, b, N_OWN_KV);

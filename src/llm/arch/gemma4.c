@@ -51,7 +51,8 @@ static const struct arch_tensor tensors[] = {
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     hp->f_attn_scale = 1.0f;
     hp->f_embd_scale = sqrtf((float) hp->n_embd);
-    hp->rope_plain_swa = 2;
+    hp->rope_swa = SWA_ROPE_OWN | SWA_ROPE_NO_FACTORS;
+    hp->rope_f_swa = 1;
     TRY(arch_require(hp->n_embd_head_k_swa == hp->n_embd_head_v_swa && hp->n_embd_head_k_swa > 0 &&
                          hp->n_embd_head_k[0] == hp->n_embd_head_v[0],
                      b, "keys and values must have heads of one size"));

@@ -23,7 +23,8 @@ static const struct arch_tensor tensors[] = {
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     hp->f_embd_scale = sqrtf((float) hp->n_embd);
-    hp->rope_plain_swa = 1;
+    hp->rope_swa = SWA_ROPE_OWN;
+    hp->rope_f_swa = 1;
     return arch_windows(hp, b, WINDOW_SYMMETRIC, 6, false);
 }
 

@@ -58,12 +58,11 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
         hp->idx_full[i] = n > 1    ? i < n && types[i] != 0
                           : n == 1 ? types[0] != 0
                                    : hp->n_ctx_train < 1048576 || i < 2 || (i - 2) % 4 == 0;
-    arch_mla_yarn(hp, 1.0f, hp->n_head_k_mla);
     return ERR_OK;
 }
 
 static struct ggml_tensor *mixer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    struct mla_opts o = {.scale = g->hp->f_attn_scale};
+    struct mla_opts o = {.yarn_scale = true};
     if (g->hp->idx_full[il] && l->idx_k.w) g->sel = blk_mla_select(g, l, x, il, 0.0f);
     o.keep = g->sel;
     return blk_mla(g, l, x, il, &o);

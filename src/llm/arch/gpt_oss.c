@@ -22,6 +22,7 @@ static const struct arch_tensor tensors[] = {
 };
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
+    hp->rope_swa = SWA_ROPE_OWN;
     return arch_windows(hp, b, WINDOW_STANDARD, 2, false);
 }
 

@@ -237,15 +237,6 @@ enum err arch_kda(struct hparams *hp, const struct model_build *b) {
                         "a head of the keys must be at least as large as its rotary part");
 }
 
-void arch_mla_yarn(struct hparams *hp, float div, int kd) {
-    const bool yarn = hp->rope_scaling == LLAMA_ROPE_SCALING_TYPE_YARN;
-    const float lf = hp->rope_f > 1 ? 0.1f * logf(hp->rope_f) : 0.0f;
-    const float m = hp->rope_attn_factor * (yarn ? (1.0f + lf) / div : 1.0f + lf);
-    const float mu = m * (1.0f + 10.0f * hp->rope_yarn_log_mul * lf);
-    if (yarn && hp->rope_yarn_log_mul != 0) hp->rope_mag_div = div;
-    hp->f_attn_scale = mu * mu / sqrtf((float) kd);
-}
-
 enum err arch_recurrent_by_key(struct hparams *hp, const struct model_build *b, int n) {
     int64_t rec[MAX_LAYERS];
     int n_rec;

@@ -36,7 +36,8 @@ static const struct arch_tensor tensors[] = {
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     (void) b;
     if (!hp->expert_gating) hp->expert_gating = GATE_SIGMOID;
-    hp->rope_plain_swa = 1;
+    hp->rope_swa = SWA_ROPE_OWN | SWA_ROPE_NO_YARN;
+    hp->rope_f_swa = 1;
     return arch_windows(hp, b, WINDOW_STANDARD, 4, true);
 }
 

@@ -30,7 +30,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(hp->n_expert > 0 && hp->moe_step > 0, b, "it must have experts, and interleave_moe_layer_step"));
     if (hp->n_swa == 0) return ERR_OK;  // no chunks, and positions everywhere
     hp->n_swa = 8192;
-    hp->rope_f_swa = hp->rope_f;
+    hp->rope_swa = SWA_ROPE_OWN;
     for (int i = 0; i < hp->n_block; i++) hp->rope_layers[i] = (i + 1) % 4 != 0;
     return arch_windows(hp, b, WINDOW_CHUNKED, 4, false);
 }

@@ -22,7 +22,7 @@ static const struct arch_tensor tensors[] = {
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(arch_has_key(b, "attention.sliding_window_pattern"), b, "attention.sliding_window_pattern is missing"));
     TRY(arch_windows(hp, b, WINDOW_STANDARD, 1, false));
-    hp->rope_f_swa = hp->rope_f;
+    hp->rope_swa = SWA_ROPE_OWN;
     for (int i = 0; i < hp->n_block; i++) hp->rope_layers[i] = hp->is_swa[i] != 0;
     return ERR_OK;
 }

@@ -1,6 +1,4 @@
 // mistral3: Ministral 3 and Mistral Small; llama with YaRN keys and a temperature that grows with the position.
-#include <math.h>
-
 #include "arch/arch.h"
 
 static const struct arch_key keys[] = {
@@ -34,8 +32,7 @@ static const struct arch_tensor tensors[] = {
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     if (hp->f_temp_scale != 0)
         TRY(arch_require(hp->rope_orig_ctx > 0, b, "a temperature needs rope.scaling.original_context_length"));
-    if (hp->rope_scaling == LLAMA_ROPE_SCALING_TYPE_YARN && hp->rope_f > 1)
-        hp->rope_mag_div = 1.0f + 0.1f * hp->rope_yarn_log_mul * logf(hp->rope_f);
+    hp->rope_mag_log = 0.1f * hp->rope_yarn_log_mul;
     return arch_whole_rotary(hp, b);
 }
 

@@ -50,7 +50,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(hp->n_decision >= 0 && 2 * hp->n_decision <= hp->n_block, b,
                      "more than half of its layers are a head"));
     TRY(arch_windows(hp, b, WINDOW_SYMMETRIC, 3, true));
-    hp->rope_plain_swa = 1;
+    hp->rope_swa = SWA_ROPE_OWN;
+    hp->rope_f_swa = 1;
     hp->n_layer -= hp->n_decision;
     for (int i = hp->n_layer; i < hp->n_block; i++) hp->is_swa[i] = hp->rope_layers[i] = 0;
     if (hp->n_decision > 0) {

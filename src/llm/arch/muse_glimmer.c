@@ -29,7 +29,8 @@ static const struct arch_tensor tensors[] = {
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_windows(hp, b, WINDOW_STANDARD, 4, false));
     for (int i = 0; i < hp->n_block; i++) hp->rope_layers[i] = hp->is_swa[i] != 0;
-    hp->rope_plain_swa = 1;
+    hp->rope_swa = SWA_ROPE_OWN;
+    hp->rope_f_swa = 1;
     return ERR_OK;
 }
 

@@ -18,7 +18,8 @@ static const struct arch_tensor tensors[] = {
 };
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
-    hp->rope_plain_swa = 1;
+    hp->rope_swa = SWA_ROPE_SCALE | SWA_ROPE_NO_YARN;
+    hp->rope_f_swa = 1;
     return arch_windows(hp, b, WINDOW_STANDARD, 4, false);
 }
 

@@ -19,7 +19,7 @@ static const struct arch_tensor tensors[] = {
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     if (hp->n_swa <= 0) return ERR_OK;
     hp->n_swa = 4096;  // whatever the key says
-    hp->rope_f_swa = hp->rope_f;
+    hp->rope_swa = SWA_ROPE_OWN;
     for (int i = 0; i < hp->n_block; i++) hp->rope_layers[i] = i % 4 != 0;
     return arch_windows(hp, b, WINDOW_STANDARD, 4, true);
 }

@@ -18,7 +18,7 @@ static const struct arch_tensor tensors[] = {
 
 static enum err setup(struct hparams *hp, const struct model_build *b) {
     TRY(arch_require(arch_has_key(b, "attention.sliding_window_pattern"), b, "attention.sliding_window_pattern is missing"));
-    hp->rope_f_swa = hp->rope_f;
+    hp->rope_swa = SWA_ROPE_OWN;
     return arch_windows(hp, b, WINDOW_STANDARD, 1, false);
 }
 

@@ -166,7 +166,8 @@ struct ggml_tensor *in_block_mask(struct graph *g, int n);
 
 // ---- mla.c --------------------------------------------------------------------------------------------------------
 struct mla_opts {
-    float scale;  // 0: 1/sqrt(kd)
+    float scale;      // 0: 1/sqrt(kd)
+    bool yarn_scale;  // instead: times the square of the magnitude that the context's scaling calls for, rotated or not
     bool no_rope;
     bool swa;                     // the layer's windowed geometry (rank, head sizes)
     const struct weight *k_norm;  // norm of the shared rope part

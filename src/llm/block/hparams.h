@@ -43,6 +43,15 @@ struct hparams {
     int32_t idx_rope;   // how the indexer's keys in cache_x are turned (enum idx_rope)
 };
 
+// How windowed layers rotate (rope_swa); 0: as all layers do.
+enum swa_rope {
+    SWA_ROPE_BASE = 1,     // by a base of their own (rope_base_swa)
+    SWA_ROPE_SCALE = 2,    // by a factor of their own (rope_f_swa), whatever the kind of scaling and the context's settings
+    SWA_ROPE_NO_YARN = 4,  // without YaRN's mix, and without the magnitude
+    SWA_ROPE_NO_FACTORS = 8,  // without frequency factors
+    SWA_ROPE_OWN = SWA_ROPE_BASE | SWA_ROPE_SCALE,
+};
+
 // A field by number, so that tables can name fields and expressions can find symbols.
 enum hp_field {
 #define INT(field, symbol) HP_##field,

@@ -37,6 +37,14 @@ static struct ggml_tensor *gated(struct graph *g, struct ggml_tensor *y, const s
     return ggml_reshape_2d(g->ctx, y, d * n_head, t);
 }
 
+// Scores grow by the square of YaRN's magnitude (by the same formula where the scaling isn't YaRN), part of which the rotation leaves out.
+// The multiplier is a tenth of the one that counts, as files hold it.
+static float yarn_scale(const struct graph *g) {
+    const float fs = g->cp->rope_freq_scale, lf = fs < 1.0f ? logf(1.0f / fs) : 0.0f;
+    const float mu = g->cp->rope_mag * (1.0f + 0.1f * lf) * (1.0f + g->hp->rope_yarn_log_mul * lf);
+    return mu * mu;
+}
+
 struct ggml_tensor *blk_mla(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il,
                             const struct mla_opts *o) {
     struct ggml_context *c = g->ctx;
@@ -56,7 +64,8 @@ struct ggml_tensor *blk_mla(struct graph *g, const struct layer *l, struct ggml_
         // before the rest of q grows by the head's matrix: q is gone by then
         ggml_build_forward_expand(g->gf, q_pe);
     }
-    struct attn_opts a = {.scale = o->scale != 0 ? o->scale : 1.0f / sqrtf((float) kd), .keep = o->keep, .sinks = o->sinks};
+    const float scale = o->scale != 0 ? o->scale : (o->yarn_scale ? yarn_scale(g) : 1.0f) / sqrtf((float) kd);
+    struct attn_opts a = {.scale = scale, .keep = o->keep, .sinks = o->sinks};
     struct ggml_tensor *y;
     int64_t vd;
     if (l->attn_k_b.w) {

@@ -21,15 +21,13 @@ struct rope_opts rope_layer(struct graph *g, int il) {
         .factors = blk_f32(g, rope_factors(g)),
     };
     if (!hp->is_swa[il]) return o;
-    o.base = hp->rope_base_swa;
-    if (hp->rope_plain_swa) {
-        o.freq_scale = 1.0f;
+    if (hp->rope_swa & SWA_ROPE_BASE) o.base = hp->rope_base_swa;
+    if (hp->rope_swa & SWA_ROPE_SCALE) o.freq_scale = 1.0f / hp->rope_f_swa;
+    if (hp->rope_swa & SWA_ROPE_NO_YARN) {
         o.ext = 0.0f;
         o.mag = 1.0f;
-        if (hp->rope_plain_swa > 1) o.factors = NULL;
-    } else if (hp->rope_f_swa > 0 && hp->rope_f_swa != hp->rope_f) {
-        o.freq_scale = 1.0f / hp->rope_f_swa;
     }
+    if (hp->rope_swa & SWA_ROPE_NO_FACTORS) o.factors = NULL;
     return o;
 }
 

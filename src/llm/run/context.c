@@ -146,8 +146,10 @@ static void set_rope(struct cparams *cp, const struct hparams *hp, const struct 
     if (type == LLAMA_ROPE_SCALING_TYPE_NONE) cp->rope_freq_scale = 1.0f;
     const float ext = p->yarn_ext_factor >= 0 ? p->yarn_ext_factor : hp->rope_ext;
     cp->rope_ext = ext >= 0 ? ext : type == LLAMA_ROPE_SCALING_TYPE_YARN ? 1.0f : 0.0f;
-    cp->rope_mag = p->yarn_attn_factor >= 0 ? p->yarn_attn_factor : hp->rope_attn_factor;
-    if (hp->rope_mag_div > 0) cp->rope_mag /= hp->rope_mag_div;
+    // the caller's factor comes on top of the model's
+    cp->rope_mag = (p->yarn_attn_factor >= 0 ? p->yarn_attn_factor : 1.0f) * hp->rope_attn_factor;
+    if (cp->rope_ext != 0 && cp->rope_freq_scale < 1.0f)
+        cp->rope_mag /= 1.0f + hp->rope_mag_log * logf(1.0f / cp->rope_freq_scale);
     // the operation itself multiplies by 1 + 0.1 ln(1 / scale) under yarn, also where the formula says 1
     if (cp->rope_ext != 0 && cp->rope_freq_scale > 1.0f) cp->rope_mag /= 1.0f + 0.1f * logf(1.0f / cp->rope_freq_scale);
     cp->rope_beta_fast = p->yarn_beta_fast >= 0 ? p->yarn_beta_fast : hp->rope_beta_fast;
