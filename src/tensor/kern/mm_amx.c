@@ -282,8 +282,9 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
             }
         }
         const int64_t then = row + n_panel * L;
-        struct mm_ahead ahead = mm_ahead(then < j->row1 ? mm_job_rows(j, then, then + most * L, 0, row_bytes) : j->next,
-                                         (j->n_col / COLS - 1) * n_panel * n_range);
+        struct mm_rows wanted = then < j->row1 ? mm_job_rows(j, then, then + L, 0, row_bytes) : j->next;
+        if (wanted.n > L) wanted.n = L;  // the first panel's: columns need the room in the cache
+        struct mm_ahead ahead = mm_ahead(wanted, (j->n_col / COLS - 1) * n_panel * n_range);
         int C;
         for (int64_t c0 = 0; c0 < j->n_col; c0 += C) {
             int lane;

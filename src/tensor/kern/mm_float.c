@@ -346,7 +346,7 @@ static void tile_times(const struct mm_job *j, tile_fn *const (*tiles)[9], const
     }
 }
 
-// What is packed after the rows from `row`, words from `word`.
+// What is packed after the rows from `row`, words from `word`: the first panel's, for columns need the room in the cache.
 INLINE struct mm_rows lanes_then(int kind, const struct mm_job *j, int64_t row, int64_t word) {
     const int64_t n_word = words_of(kind, j->k), rows = PANELS * PANEL * L;
     word += MM_PIECE;
@@ -355,11 +355,12 @@ INLINE struct mm_rows lanes_then(int kind, const struct mm_job *j, int64_t row, 
         word = 0;
         row += rows;
     }
-    const int64_t n = n_word - word < MM_PIECE ? n_word - word : MM_PIECE;
+    const int64_t n = n_word - word < MM_PIECE ? n_word - word : MM_PIECE, first = PANEL * L;
     if (row < j->row1)
-        return mm_job_rows(j, row, row + rows < j->row1 ? row + rows : j->row1, word_bytes(kind, word), word_bytes(kind, n));
+        return mm_job_rows(j, row, row + first < j->row1 ? row + first : j->row1, word_bytes(kind, word),
+                           word_bytes(kind, n));
     struct mm_rows next = j->next;
-    if (next.n > rows) next.n = rows;
+    if (next.n > first) next.n = first;
     if (next.bytes > word_bytes(kind, MM_PIECE)) next.bytes = word_bytes(kind, MM_PIECE);
     return next;
 }
