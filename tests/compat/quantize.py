@@ -136,24 +136,45 @@ def splits(tmp, m):
     check(said.split()[-1:] == [str(sum(os.path.getsize(f) for f in kept))], f"kept splits: a dry run says {said.strip()}")
 
 
-def imatrix(tmp, m):
-    """Importance of the columns of one matrix: those that matter must lose less."""
-    f32, im, out = (os.path.join(tmp, n) for n in ("f32.gguf", "im.gguf", "out.gguf"))
-    quantize(m, f32, "F32")
-    name, x = "blk.1.ffn_up.weight", None
-    w = gguf.GGUFWriter(im, "imatrix")
+def write_imatrix(path, model, columns):
+    """columns: the importance of a tensor's columns by its name and their number."""
+    w = gguf.GGUFWriter(path, "imatrix")
     w.add_type("imatrix")
     w.add_key_value("imatrix.datasets", ["made"], gguf.GGUFValueType.ARRAY, gguf.GGUFValueType.STRING)
     w.add_uint32("imatrix.chunk_count", 1)
     w.add_uint32("imatrix.chunk_size", 512)
-    for t in gguf.GGUFReader(f32).tensors:
+    for t in gguf.GGUFReader(model).tensors:
         if len(t.shape) > 1 and t.shape[1] > 1:
-            cols = np.where(np.arange(t.shape[0]) % 4 == 0, 100.0, 0.01).astype(np.float32)
-            w.add_tensor(t.name + ".in_sum2", cols[None])
+            w.add_tensor(t.name + ".in_sum2", columns(t.name, int(t.shape[0])).astype(np.float32)[None])
             w.add_tensor(t.name + ".counts", np.ones((1, 1), np.float32))
-        if t.name == name:
-            x = np.array(t.data)
     synth_model.finish(w)
+
+
+def bad_importance(tmp, m):
+    """Entries that are zero, negative, not a number or of another length (shared/reports.md, 144)."""
+    im, out, name = os.path.join(tmp, "im.gguf"), os.path.join(tmp, "out.gguf"), "blk.1.ffn_up.weight"
+    ones = lambda of, n: np.ones(n)
+    some = lambda of, n: np.where(np.arange(n) < n // 2, 0.0, 1.0)
+    write_imatrix(im, m, ones)
+    even = quantize(m, out, "Q4_K_M", "--imatrix", im) and open(out, "rb").read()[-4096:]
+    write_imatrix(im, m, lambda of, n: np.zeros(n))
+    quantize(m, out, "Q4_K_M", "--imatrix", im)
+    check(open(out, "rb").read()[-4096:] == even, "no importance at all counts as the same for all")
+    write_imatrix(im, m, some)
+    quantize(m, out, "Q4_K_M", "--imatrix", im)
+    for what, bad in (("negative", lambda n: np.append(np.ones(n - 1), -1.0)), ("nan", lambda n: np.append(np.ones(n - 1), np.nan)), ("columns", lambda n: np.ones(n + 32))):
+        write_imatrix(im, m, lambda of, n: bad(n) if of == name else np.ones(n))
+        code, _, err = run("quantize", "-q", "--imatrix", im, m, out, "Q4_K_M")
+        check(code != 0 and name in err, f"importance, {what}: {err.strip()}")
+
+
+def imatrix(tmp, m):
+    """Importance of the columns of one matrix: those that matter must lose less."""
+    f32, im, out = (os.path.join(tmp, n) for n in ("f32.gguf", "im.gguf", "out.gguf"))
+    quantize(m, f32, "F32")
+    name = "blk.1.ffn_up.weight"
+    x = next(np.array(t.data) for t in gguf.GGUFReader(f32).tensors if t.name == name)
+    write_imatrix(im, f32, lambda of, n: np.where(np.arange(n) % 4 == 0, 100.0, 0.01))
     errors = []
     for how in ((), ("--imatrix", im)):
         quantize(f32, out, "Q3_K_S", *how)
@@ -243,6 +264,7 @@ with tempfile.TemporaryDirectory() as tmp:
     refusals(tmp, tiny)
     splits(tmp, tiny)
     imatrix(tmp, tiny)
+    bad_importance(tmp, tiny)
     roles(tmp)
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed != 0)

@@ -283,6 +283,12 @@ def files():
     with open("words.txt", "w") as f:
         f.write("hello world the " * 200)
     check("imatrix", ["imatrix", "-m", "q.gguf", "-f", "words.txt", "-c", 64, "-o", "im.gguf"])
+    spoilt = tiny(spm)  # what is not a number is found where it comes up, not when the matrix is used
+    spoilt.tensors = [(n, d, k, struct.pack("<f", math.nan) + x[4:] if n == "blk.1.ffn_norm.weight" else x) for n, d, k, x in spoilt.tensors]
+    with open("n.gguf", "wb") as f:
+        f.write(spoilt.bytes())
+    check("imatrix of NaN", ["imatrix", "-m", "n.gguf", "-f", "words.txt", "-c", 64, "-o", "n_im.gguf"], "'blk.1.ffn_gate.weight' are not finite|'blk.1.ffn_up.weight' are not finite")
+    assert not os.path.exists("n_im.gguf")
     check("importance needed", ["quantize", "--imatrix", "im.gguf", "--exclude-weights", "attn_q", "q.gguf", "o.gguf", "iq1_s"], "'blk.0.attn_q.weight' as .* needs an importance matrix")
     check("importance needed", ["quantize", "--imatrix", "im.gguf", "--include-weights", "attn_q", "q.gguf", "o.gguf", "iq1_s"], "needs an importance matrix")
     check("importance there", ["quantize", "--imatrix", "im.gguf", "q.gguf", "o.gguf", "iq1_s"])
