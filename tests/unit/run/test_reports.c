@@ -879,6 +879,44 @@ static void test_187_pieces(void **state) {
     llama_model_free(m);
 }
 
+// The pooled embedding of n tokens, with at most n_ubatch computed at once.
+static void embed(struct llama_model *m, int n, int n_ubatch, enum llama_pooling_type pooling, float *out) {
+    struct llama_context_params cp = params(1280, 1, true);
+    cp.n_batch = 1280;
+    cp.n_ubatch = (uint32_t) n_ubatch;
+    cp.embeddings = true;
+    cp.pooling_type = pooling;
+    struct llama_context *c = context(m, cp);
+    struct llama_batch b = llama_batch_init(n, 0, 1);
+    for (int i = 0; i < n; i++) put(&b, 0, i, tok(i), true);
+    assert_int_equal(llama_decode(c, b), 0);
+    assert_non_null(llama_get_embeddings_seq(c, 0));
+    memcpy(out, llama_get_embeddings_seq(c, 0), (size_t) llama_model_n_embd_out(m) * sizeof(float));
+    llama_batch_free(b);
+    llama_free(c);
+}
+
+static void test_147_long_embeddings(void **state) {
+    (void) state;
+    static const char *const names[] = {"llama", "bert"};  // in pieces; at once, whatever the micro-batch
+    static const enum llama_pooling_type pooling[] = {LLAMA_POOLING_TYPE_LAST, LLAMA_POOLING_TYPE_MEAN};
+    static const int sizes[] = {63, 64, 65, 128, 129, 300};
+    for (int k = 0; k < 2; k++) {
+        struct llama_model *m = model(names[k]);
+        const size_t bytes = (size_t) llama_model_n_embd_out(m) * sizeof(float);
+        float *want = malloc(bytes), *got = malloc(bytes);
+        for (int i = 0; i < 6; i++) {
+            embed(m, sizes[i], 1280, pooling[k], want);
+            embed(m, sizes[i], 64, pooling[k], got);
+            assert_memory_equal(got, want, bytes);
+            for (size_t j = 0; j < bytes / sizeof(float); j++) assert_true(isfinite(got[j]));
+        }
+        free(want);
+        free(got);
+        llama_model_free(m);
+    }
+}
+
 // ---- limits that a context's parameters set ---------------------------------------------------------------------------------
 
 static void test_outputs_with_embeddings(void **state) {
@@ -961,6 +999,7 @@ int main(void) {
         cmocka_unit_test(test_184_batch_sizes),
         cmocka_unit_test(test_185_both_outputs),
         cmocka_unit_test(test_187_pieces),
+        cmocka_unit_test(test_147_long_embeddings),
         cmocka_unit_test(test_outputs_with_embeddings),
         cmocka_unit_test(test_no_perf),
     };
