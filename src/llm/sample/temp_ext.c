@@ -38,6 +38,7 @@ static void apply(struct llama_sampler *smpl, llama_token_data_array *c) {
         t = least + (most - least) * powf((float) (entropy / log((double) c->size)), s->exponent);
     }
     scale(c, t);
+    if (s->delta > 0.0f) cand_softmax(c);  // the probabilities above were of the unscaled logits
 }
 
 struct llama_sampler *llama_sampler_init_temp_ext(float t, float delta, float exponent) {

@@ -152,6 +152,11 @@ static void test_temperature(void **state) {
     fill(&l, (float[]){100, 0, 0, 0}, 4);
     apply(llama_sampler_init_temp_ext(1.0f, 0.5f, 1.0f), &l);
     assert_true(fabsf(l.d[0].logit - 200) < 1e-2f);
+    // probabilities are those of the logits as they are now
+    fill(&l, (float[]){1, 0}, 2);
+    apply(llama_sampler_init_temp_ext(1.0f, 0.5f, 1.0f), &l);
+    assert_true(fabsf(l.d[0].p - 1 / (1 + expf(l.d[1].logit - l.d[0].logit))) < 1e-6f);
+    assert_true(fabsf(l.d[0].p + l.d[1].p - 1) < 1e-6f);
     fill(&l, rising, N);
     apply(llama_sampler_init_temp_ext(0.5f, 0.0f, 1.0f), &l);
     assert_true(l.d[7].logit == 14.0f);
