@@ -105,8 +105,9 @@ GGML_DEPRECATED(LLAMA_API struct llama_sampler *llama_sampler_init_grammar_lazy(
                     const char **trigger_words, size_t num_trigger_words, const llama_token *trigger_tokens,
                     size_t num_trigger_tokens),
                 "use the newer call");
-// Everything passes until a trigger: one of trigger_tokens, with which the grammar begins, or a pattern (PCRE2 syntax) that matches the
-// whole text so far, with whose first group (or all of it) the grammar begins. All lists are copied.
+// Everything passes until a trigger: one of trigger_tokens, with which the grammar begins, or a pattern (PCRE2 syntax) found in the
+// text so far (one that begins with ^ and ends with $: that is the text so far), with whose first group (or all of it) and what follows
+// the grammar begins. All lists are copied.
 LLAMA_API struct llama_sampler *
 llama_sampler_init_grammar_lazy_patterns(const struct llama_vocab *vocab, const char *grammar_str, const char *grammar_root,
                                          const char **trigger_patterns, size_t num_trigger_patterns,

@@ -1,5 +1,5 @@
 // Lets only those tokens pass that a grammar allows next. A lazy grammar waits for a trigger: a token, or a pattern that the
-// text so far matches; the grammar then begins with what the trigger matched.
+// text so far holds; the grammar then begins with what the trigger matched.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "sample/sample.h"
 #include "base/env.h"
@@ -199,10 +199,13 @@ static void copy_state(const struct llama_sampler *src, struct llama_sampler *ds
 
 // ---- making one
 
+// A pattern is looked for anywhere in the text, but one from ^ to $ must be all of it, whatever alternatives stand between.
 static enum err add_pattern(struct grammar_ctx *s, const char *pattern) {
     int code;
     PCRE2_SIZE at;
-    uint32_t options = PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_BACKSLASH_C;
+    const size_t len = strlen(pattern);
+    uint32_t options = PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C;
+    if (len > 1 && pattern[0] == '^' && pattern[len - 1] == '$') options |= PCRE2_ANCHORED | PCRE2_ENDANCHORED;
     pcre2_code *re = pcre2_compile((PCRE2_SPTR) pattern, PCRE2_ZERO_TERMINATED, options, &code, &at, NULL);
     if (!re) {
         return err_set(ERR_FORMAT, "grammar: PCRE2 can't read the trigger '%.80s': error %d at character %zu", pattern, code,

@@ -398,6 +398,21 @@ static void test_triggers(void **state) {
     say(s, ":");
     assert_true(lets(s, '1') && !lets(s, 'x'));
     llama_sampler_free(s);
+    // found anywhere; all of the text if it is said from ^ to $
+    static const struct {
+        const char *pattern;
+        bool starts;
+    } places[] = {{"call:", true},       {"(call):", true},    {"^call:", false},    {"^a (call:)$", true},
+                  {"^ (call:)$", false}, {"a (call:)$", true}, {"^b|call:$", false}, {"^b|call:", true}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *one[] = {places[i].pattern};
+        s = llama_sampler_init_grammar_lazy_patterns(v, grammar, "root", one, 1, NULL, 0);
+        assert_non_null(s);
+        say(s, "a call:");
+        assert_true(lets(s, '1'));
+        assert_int_equal(lets(s, 'x'), !places[i].starts);
+        llama_sampler_free(s);
+    }
     // by token, which the grammar then begins with
     llama_token token = 257;
     s = llama_sampler_init_grammar_lazy_patterns(v, grammar, "root", NULL, 0, &token, 1);
