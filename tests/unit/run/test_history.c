@@ -11,6 +11,8 @@
 #define NV MAKER_N_VOCAB
 enum { N_SEQ = 4, N_MOST = 600, N_OPS = 50 };
 
+static int n_most(void) { return test_small() ? 150 : N_MOST; }  // tokens of a sequence
+
 struct world {
     struct llama_model *m;
     struct llama_context *c, *at_once;
@@ -46,8 +48,8 @@ static void grow(struct world *w, struct llama_batch *b) {
     b->n_tokens = 0;
     int left[N_SEQ];
     for (int s = 0; s < N_SEQ; s++) {
-        left[s] = pick(w, 3) ? pick(w, pick(w, 2) ? 6 : 110) : 0;
-        if (left[s] > N_MOST - w->len[s]) left[s] = N_MOST - w->len[s];
+        left[s] = pick(w, 3) ? pick(w, pick(w, 2) ? 6 : test_small() ? 25 : 110) : 0;
+        if (left[s] > n_most() - w->len[s]) left[s] = n_most() - w->len[s];
     }
     for (int any = 1; any;) {
         any = 0;
@@ -71,7 +73,7 @@ static void drop(struct world *w, int s) {
 // The tail goes, or, where the memory can't go back so far, nothing does.
 static void cut(struct world *w, int s) {
     if (w->len[s] < 2) return;
-    const int k = 1 + pick(w, pick(w, 2) ? 3 : w->len[s] - 1);
+    const int k = 1 + pick(w, w->len[s] > 3 && pick(w, 2) ? 3 : w->len[s] - 1);
     if (llama_memory_seq_rm(llama_get_memory(w->c), s, w->len[s] - k, -1)) {
         w->len[s] -= k;
         w->n_cut++;
@@ -99,7 +101,7 @@ static void copy(struct world *w, int from, int to, bool by_state) {
 
 // One token more: its logits are those of the whole text at once.
 static void check(struct world *w, struct llama_batch *b, int s) {
-    if (w->len[s] >= N_MOST) return;
+    if (w->len[s] >= n_most()) return;
     float got[NV];
     w->text[s][w->len[s]] = pick(w, NV);
     b->n_tokens = 0;
@@ -120,7 +122,7 @@ static void histories(const char *name, enum ggml_type cache) {
     w.m = llama_model_load_from_file(maker_path(name, GGML_TYPE_F32), llama_model_default_params());
     assert_non_null(w.m);
     w.c = context(w.m, cache, N_SEQ, 512, 64, 2);
-    w.at_once = context(w.m, cache, 1, N_MOST, 256, 1);
+    w.at_once = context(w.m, cache, 1, n_most(), 256, 1);
     struct llama_batch b = llama_batch_init(N_MOST + 1, 0, 1);
     for (int i = 0; i < N_OPS; i++) {
         const int s = pick(&w, N_SEQ), t = pick(&w, N_SEQ);
