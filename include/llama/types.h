@@ -121,7 +121,7 @@ struct llama_context_params {
     float rope_freq_base;                            // 0: the model's
     float rope_freq_scale;                           // 0: the model's
     float yarn_ext_factor;                           // < 0: the model's
-    float yarn_attn_factor;                          // < 0: the model's
+    float yarn_attn_factor;                          // < 0: the model's; else times the model's
     float yarn_beta_fast;                            // < 0: the model's
     float yarn_beta_slow;                            // < 0: the model's
     uint32_t yarn_orig_ctx;                          // 0: the model's
