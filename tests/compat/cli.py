@@ -220,6 +220,11 @@ def one_turn_and_no_conversation():
 def seeds_overrides_and_places_are_checked():
     run = lambda *a: ("run", "-m", MODEL, "-p", "x", "-n", "1", "-q", *a)
     assert lamina(*run("--seed", "-1"))[0] == 0
+    # the seed that was drawn is told, and gives the same text again
+    drawn = lambda seed: lamina("run", "-m", MODEL, "-p", "Once", "-n", "8", "--temp", "1.5", "--top-k", "0", "--seed", seed)
+    first = drawn("-1")
+    seed = re.search(r"\| seed (\d+)$", first[2].strip()).group(1)
+    assert drawn(seed)[1] == first[1] and drawn("42")[2].strip().endswith("| seed 42"), (first, seed)
     fails(2, "from -1 to 4294967295", *run("--seed", "-2"))
     fails(2, "no buffer type 'NOWHERE'", *run("-ot", "blk=NOWHERE"))
     fails(2, "PATTERN=BUFFER_TYPE", *run("-ot", "blk"))

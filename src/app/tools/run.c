@@ -14,10 +14,12 @@ struct timing {
 static double per_second(int n, int64_t us) { return us > 0 ? (double) n * 1e6 / (double) us : 0.0; }
 
 static void report(const struct timing *t, const struct llama_sampler *chain) {
-    (void) chain;
-    console_note("\nload %.0f ms | prompt %d tokens, %.1f tokens/s | generated %d tokens, %.1f tokens/s",
+    const uint32_t seed = llama_sampler_get_seed(chain);  // the one in use, also where a new one was asked for
+    char drawn[32] = "";
+    if (seed != LLAMA_DEFAULT_SEED) snprintf(drawn, sizeof(drawn), " | seed %u", seed);
+    console_note("\nload %.0f ms | prompt %d tokens, %.1f tokens/s | generated %d tokens, %.1f tokens/s%s",
                  (double) t->load_us / 1e3, t->n_prompt, per_second(t->n_prompt, t->prompt_us), t->n_gen,
-                 per_second(t->n_gen, t->gen_us));
+                 per_second(t->n_gen, t->gen_us), drawn);
 }
 
 // Forgets the older half of what came after the first n_keep positions. 0, or 1 after a sentence on stderr.

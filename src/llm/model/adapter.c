@@ -140,6 +140,7 @@ static struct llama_adapter_lora *init(struct llama_model *model, const char *pa
     }
     model->adapters[model->n_adapters++] = a;
     a->model = model;
+    a->lora.number = model->n_adapters_ever++;
     // Adapters are small: their data is read whole, by the reader that checks every length.
     struct ggml_context *file = NULL;
     const struct gguf_init_params p = {.no_alloc = false, .ctx = &file};

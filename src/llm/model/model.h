@@ -65,6 +65,7 @@ struct llama_model {
     int64_t t_load_us, t_start_us;
     struct llama_adapter_lora **adapters;  // freed with the model unless freed before
     int n_adapters;
+    uint64_t n_adapters_ever;
     bool plan_only;  // no vocabulary either: for plans from the header alone
 };
 

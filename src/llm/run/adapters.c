@@ -23,11 +23,13 @@ int32_t llama_set_adapters_lora(struct llama_context *ctx, struct llama_adapter_
     for (size_t i = 0; i < n_adapters; i++) {
         if (scales[i] == 0) continue;
         s.lora[s.n] = &adapters[i]->lora;
+        s.number[s.n] = adapters[i]->lora.number;
         s.scale[s.n++] = scales[i];
     }
     const struct lora_set old = ctx->adapters.loras;
     bool same = old.n == s.n;
-    for (int i = 0; i < s.n && same; i++) same = old.lora[i] == s.lora[i] && old.scale[i] == s.scale[i];
+    for (int i = 0; i < s.n && same; i++)
+        same = old.lora[i] == s.lora[i] && old.number[i] == s.number[i] && old.scale[i] == s.scale[i];
     if (same) return 0;
     ctx->adapters.loras = s;
     ctx->version++;

@@ -453,8 +453,13 @@ static void test_time(void **state) {
     int32_t n = llama_tokenize(v, text, sizeof text - 1, t, 200, false, false), n_vocab = llama_vocab_n_tokens(v);
     llama_token_data *d = malloc((size_t) n_vocab * sizeof *d);
     assert_non_null(d);
-    double spent = 0;
+    double spent = 0, spent_one = 0;
     for (int32_t i = 0; i < n; i++) {
+        llama_token_data picked = {t[i], 0, 0};
+        double one = seconds();
+        llama_sampler_apply(s, &(llama_token_data_array){&picked, 1, -1, false});
+        spent_one += seconds() - one;
+        assert_true(picked.logit == 0);
         for (int32_t k = 0; k < n_vocab; k++) d[k] = (llama_token_data){k, 0, 0};
         llama_token_data_array c = {d, (size_t) n_vocab, -1, false};
         double begin = seconds();
@@ -463,8 +468,10 @@ static void test_time(void **state) {
         spent += seconds() - begin;
         assert_true(d[t[i]].logit == 0);
     }
-    print_message("%d tokens, %.2f ms each\n", n, spent / n * 1e3);
-    assert_true(test_small() || spent / n < 0.010);  // the goal is 2 ms; shared machines are noisy
+    print_message("%d tokens, each %.2f ms to mask all, %.4f ms to check one\n", n, spent / n * 1e3, spent_one / n * 1e3);
+    // Who samples first and checks that token stays under the goal of 2 ms by far, and masks all (2.3 ms on a quiet core, and shared ones
+    // are noisy) only where it fails.
+    assert_true(test_small() || (spent_one / n < 0.0002 && spent / n < 0.010));
     free(d);
     llama_sampler_free(s);
     vocab_free(v);

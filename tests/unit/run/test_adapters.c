@@ -6,7 +6,7 @@
 #define NV MAKER_N_VOCAB
 #define RANK 4
 
-static char lora_path[256], merged_path[256];
+static char lora_path[256], other_path[256], merged_path[256];
 
 static void keys(struct gguf_context *g) {
     gguf_set_val_str(g, "general.type", "adapter");
@@ -18,6 +18,7 @@ static void keys(struct gguf_context *g) {
 // An adapter for two matrices, and the model with scale * alpha / rank * B A added to them.
 static void make(const char *model, float scale) {
     snprintf(lora_path, sizeof lora_path, "/tmp/lamina-test-%d-lora.gguf", (int) getpid());
+    snprintf(other_path, sizeof other_path, "/tmp/lamina-test-%d-other.gguf", (int) getpid());
     snprintf(merged_path, sizeof merged_path, "/tmp/lamina-test-%d-merged.gguf", (int) getpid());
     struct ggml_context *ctx = NULL, *lc = ggml_init((struct ggml_init_params){.mem_size = 4 << 20});
     struct gguf_context *g = gguf_init_from_file(model, (struct gguf_init_params){.no_alloc = false, .ctx = &ctx}),
@@ -43,6 +44,8 @@ static void make(const char *model, float scale) {
         gguf_set_tensor_data(g, names[k], w->data);
     }
     assert_true(gguf_write_to_file(l, lora_path, false));
+    gguf_set_val_f32(l, "adapter.lora.alpha", 16);  // the same, twice as strong
+    assert_true(gguf_write_to_file(l, other_path, false));
     assert_true(gguf_write_to_file(g, merged_path, false));
     gguf_free(l);
     gguf_free(g);
@@ -110,6 +113,18 @@ static void test_lora(void **s) {
     assert_int_equal(llama_set_adapters_lora(c, NULL, 0, NULL), 0);
     logits_of(c, got);
     assert_memory_equal(got, plain, sizeof got);
+    // one freed while set, and another that is loaded where it was: not taken for the same
+    assert_int_equal(llama_set_adapters_lora(c, &a, 1, &scale), 0);
+    logits_of(c, want);
+    for (int i = 0; i < 8; i++) {
+        llama_adapter_lora_free(a);
+        a = llama_adapter_lora_init(m, i & 1 ? lora_path : other_path);
+        assert_non_null(a);
+        assert_int_equal(llama_set_adapters_lora(c, &a, 1, &scale), 0);
+        logits_of(c, got);
+        assert_true((memcmp(got, want, sizeof got) == 0) == (i & 1));
+    }
+    assert_int_equal(llama_set_adapters_lora(c, NULL, 0, NULL), 0);
     // an adapter of another model's
     struct llama_model *m2 = llama_model_load_from_file(path, llama_model_default_params());
     struct llama_context *c2 = context(m2);
@@ -139,6 +154,7 @@ static void test_lora(void **s) {
     llama_free(c);
     llama_model_free(m);
     unlink(lora_path);
+    unlink(other_path);
     unlink(merged_path);
 }
 
