@@ -98,11 +98,60 @@ static void test_latent(void **s) {
     check_model("deepseek2", GGML_TYPE_F32);
 }
 
+// Products with weights of the model, on the CPU and elsewhere.
+struct places {
+    int cpu, elsewhere;
+};
+
+static bool note_place(struct ggml_tensor *t, bool ask, void *ud) {
+    struct places *n = ud;
+    if (ask) return t->op == GGML_OP_MUL_MAT && strstr(t->src[0]->name, "weight");
+    if (strncmp(ggml_backend_buffer_name(t->buffer), "CPU", 3) == 0)
+        n->cpu++;
+    else
+        n->elsewhere++;
+    return true;
+}
+
+static struct places places(bool op_offload, int n_tokens, float *logits) {
+    struct llama_model_params mp = llama_model_default_params();
+    mp.n_gpu_layers = 0;
+    struct llama_model *m = llama_model_load_from_file(maker_path("llama", GGML_TYPE_Q8_0), mp);
+    assert_non_null(m);
+    struct places n = {0, 0};
+    struct llama_context_params cp = llama_context_default_params();
+    cp.n_ctx = 256;
+    cp.op_offload = op_offload;
+    cp.cb_eval = note_place;
+    cp.cb_eval_user_data = &n;
+    struct llama_context *c = llama_init_from_model(m, cp);
+    assert_non_null(c);
+    llama_token t[64];
+    for (int i = 0; i < 64; i++) t[i] = (7 + 37 * i) % NV;
+    assert_int_equal(llama_decode(c, llama_batch_get_one(t, n_tokens)), 0);
+    memcpy(logits, llama_get_logits_ith(c, -1), NV * sizeof(float));
+    llama_free(c);
+    llama_model_free(m);
+    return n;
+}
+
+// op_offload: devices take over large products of weights that stay in the CPU's memory, and small ones don't move.
+static void test_op_offload(void **s) {
+    (void) s;
+    float on[NV], off[NV];
+    const struct places with = places(true, 64, on), without = places(false, 64, off), small = places(true, 2, off);
+    assert_true(with.elsewhere > 0);
+    assert_true(without.elsewhere == 0 && without.cpu > 0);
+    assert_true(small.elsewhere == 0 && small.cpu > 0);
+    (void) places(false, 64, off);
+    assert_memory_equal(on, off, sizeof on);
+}
+
 int main(void) {
     setenv("LAMINA_SIM", "2", 1);
     quiet();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_llama), cmocka_unit_test(test_windows),
-                                       cmocka_unit_test(test_moe), cmocka_unit_test(test_hybrid),
-                                       cmocka_unit_test(test_latent)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_llama),  cmocka_unit_test(test_windows),
+                                       cmocka_unit_test(test_moe),    cmocka_unit_test(test_hybrid),
+                                       cmocka_unit_test(test_latent), cmocka_unit_test(test_op_offload)};
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }
