@@ -192,6 +192,13 @@ def parallel(s, want):
     return want
 
 
+def drafted(s, want):
+    r = s.complete("Once upon a time")[1]
+    check("with a draft model: the same", r["tokens"] == want, r)
+    check("and what it drafted was taken", r["timings"].get("draft_n_accepted", 0) > 0, r["timings"])
+    return want
+
+
 def single(s, _):
     want = generation(s)
     chat(s)
@@ -207,7 +214,8 @@ def main():
         install(lib, wheel, folder)
         runs = [(model, ("-c", "512", "-np", "2", "--jinja", "--backend-sampling", "--slot-save-path", folder), single),
                 (model, ("-c", "640", "-np", "4", "--no-kv-unified", "--context-shift"), parallel),
-                (model, ("-c", "1024", "-np", "2", "--embeddings", "--pooling", "mean"), embeddings)]
+                (model, ("-c", "1024", "-np", "2", "--embeddings", "--pooling", "mean"), embeddings),
+                (model, ("-c", "256", "-np", "1", "-md", model, "--spec-type", "draft-simple", "--spec-draft-n-max", "4"), drafted)]
         for name in ("gemma3-dense", "jamba-dense") if golden else ():
             made = os.path.join(folder, name + ".gguf")
             subprocess.run([sys.executable, os.path.join(golden, "synth_model.py"), "--spec", os.path.join(golden, "spec", name + ".json"), made],

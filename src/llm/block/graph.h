@@ -62,7 +62,8 @@ struct lora_pair {
 struct lora {
     struct lora_pair *pairs;  // open hash by w, a power of two
     uint32_t n_slots;
-    uint64_t number;  // of the model's adapters, counted as they are loaded: tells one from another that was at its address before
+    uint64_t
+        number;  // of the model's adapters, counted as they are loaded: tells one from another that was at its address before
 };
 #define GRAPH_MAX_LORAS 16
 struct lora_set {
