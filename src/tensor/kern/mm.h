@@ -31,13 +31,6 @@ enum mm_form {
     MM_I8_BLOCKS,   // the same, 16 columns side by side
 };
 
-// Rows of weights.
-struct mm_rows {
-    const uint8_t *p;
-    size_t stride, bytes;  // from row to row; of a row
-    int64_t n;
-};
-
 // A range of rows times some columns. dst[c * dst_stride + r] for column c and row r. Column c is the encoded column col0 + c; the
 // index lists, if given, say which encoded column it is instead and where its result goes.
 struct mm_job {
@@ -57,7 +50,6 @@ struct mm_job {
     void *scratch;         // path->scratch(k) bytes of this thread, 64-byte aligned
     size_t scratch_bytes;  // its size; more than a path's least may be used
     enum ggml_type type;   // of a
-    struct mm_rows next;   // what this thread is likely to read next, if anything: of many columns, fetched meanwhile
 };
 
 struct mm_path {

@@ -266,10 +266,7 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
     struct scratch *s = j->scratch;
     const int64_t n_group = j->k / 32, n_range = (n_group + RANGE - 1) / RANGE;
     struct panel_group *panels = (struct panel_group *) (void *) (s->columns + n_group);
-    const int step = group_step(n_group);
-    const int64_t n_all = (j->row1 - j->row0 + L - 1) / L, turns = (n_all + n_panels(n_group) - 1) / n_panels(n_group);
-    const int most = turns ? (int) ((n_all + turns - 1) / turns) : 1;  // about as many in every turn
-    const size_t row_bytes = (size_t) (j->k / type->block) * type->size;
+    const int step = group_step(n_group), most = n_panels(n_group);
     for (int64_t row = j->row0; row < j->row1; row += most * L) {
         struct span rows[PANELS];
         int n_panel = 0, configured = 0;
@@ -281,10 +278,7 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
                 unpack_rows(j, type, unpack, s, rows + n_panel, group, n, panels + n_panel * n_group + group);
             }
         }
-        const int64_t then = row + n_panel * L;
-        struct mm_rows wanted = then < j->row1 ? mm_job_rows(j, then, then + L, 0, row_bytes) : j->next;
-        if (wanted.n > L) wanted.n = L;  // the first panel's: columns need the room in the cache
-        struct mm_ahead ahead = mm_ahead(wanted, (j->n_col / COLS - 1) * n_panel * n_range);
+        prefetch_rows(j, type, row + n_panel * L);  // the next range begins there, most often
         int C;
         for (int64_t c0 = 0; c0 < j->n_col; c0 += C) {
             int lane;
@@ -301,7 +295,6 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
                     if (group + n == n_group) {  // results, which come next
                         for (int c = 0; c < C; c++) __builtin_prefetch(mm_job_result(j, c0 + c) + rows[p].lo, 1);
                     }
-                    mm_fetch(&ahead);
                     tiles[lanes.n / 4](panels + p * n_group + group, n, x + group, lanes.first, s->total[p][0]);
                 }
             }

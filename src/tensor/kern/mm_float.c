@@ -346,25 +346,6 @@ static void tile_times(const struct mm_job *j, tile_fn *const (*tiles)[9], const
     }
 }
 
-// What is packed after the rows from `row`, words from `word`: the first panel's, for columns need the room in the cache.
-INLINE struct mm_rows lanes_then(int kind, const struct mm_job *j, int64_t row, int64_t word) {
-    const int64_t n_word = words_of(kind, j->k), rows = PANELS * PANEL * L;
-    word += MM_PIECE;
-    if (kind == KIND_DECODE) return (struct mm_rows){0};
-    if (word >= n_word) {
-        word = 0;
-        row += rows;
-    }
-    const int64_t n = n_word - word < MM_PIECE ? n_word - word : MM_PIECE, first = PANEL * L;
-    if (row < j->row1)
-        return mm_job_rows(j, row, row + first < j->row1 ? row + first : j->row1, word_bytes(kind, word),
-                           word_bytes(kind, n));
-    struct mm_rows next = j->next;
-    if (next.n > first) next.n = first;
-    if (next.bytes > word_bytes(kind, MM_PIECE)) next.bytes = word_bytes(kind, MM_PIECE);
-    return next;
-}
-
 // Rows of up to PANELS panels at a time are packed for one piece of k and stay in the second-level cache while all columns pass
 // by; a tile of columns stays in the first while the panels pass by.
 INLINE void lanes_run(int kind, const struct mm_job *j, tile_fn *const (*tiles)[9]) {
@@ -383,16 +364,13 @@ INLINE void lanes_run(int kind, const struct mm_job *j, tile_fn *const (*tiles)[
                 for (int r = 0; r < p->R; r++)
                     pack(kind, j, type, p->lo[r], word, n, p->R * L, tmp, packed + i * PANEL_WORDS + r * L);
             }
-            struct mm_ahead ahead = mm_ahead(lanes_then(kind, j, row, word), (n_tile - 1) * n_panel);
             for (int64_t t = 0; t < n_tile; t++) {
                 const int64_t c0 = j->n_col * t / n_tile;
                 const int C = (int) (j->n_col * (t + 1) / n_tile - c0);
                 const float *x[8];
                 for (int c = 0; c < C; c++) x[c] = (const float *) mm_job_column(j, c0 + c) + word;
-                for (int i = 0; i < n_panel; i++) {
-                    mm_fetch(&ahead);
+                for (int i = 0; i < n_panel; i++)
                     tile_times(j, tiles, panels + i, packed + i * PANEL_WORDS, c0, C, x, word == 0, ni);
-                }
             }
         }
     }

@@ -275,12 +275,10 @@ static struct span span_at(const struct mm_job *j, int64_t first) {
 }
 
 static void panel_times(const struct mm_job *j, tile_fn *const *tiles, const struct span *rows,
-                        const struct panel_group *panel, int64_t group, int n, struct mm_rows then,
-                        float (*sums)[SUM_COLS][L]) {
+                        const struct panel_group *panel, int64_t group, int n, float (*sums)[SUM_COLS][L]) {
     const bool last = (group + n) * 32 == j->k;
     const int64_t n_tile = (j->n_col + COLS - 1) / COLS;
     float total[COLS * PANEL * L];
-    struct mm_ahead ahead = mm_ahead(then, n_tile - 1);
     for (int64_t t = 0; t < n_tile; t++) {
         const int64_t c0 = j->n_col * t / n_tile;
         const int C = (int) (j->n_col * (t + 1) / n_tile - c0);
@@ -298,7 +296,6 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, const str
             for (int r = 0; r < PANEL && rows[r].step == 1; r++)
                 __builtin_prefetch(mm_job_result(j, c0 + c) + rows[r].lo, 1);
         }
-        mm_fetch(&ahead);
         tiles[C](panel, n, x, (ptrdiff_t) j->act_stride * C, total);
         for (int c = 0; c < C; c++) {
             float *y = mm_job_result(j, c0 + c);
@@ -313,12 +310,9 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, const str
     }
 }
 
-// Bytes of a row's first n groups.
-INLINE size_t row_bytes(const struct type *type, int64_t n) { return (size_t) (n * 32 / type->block) * type->size; }
-
 static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_fn *unpack, struct scratch *s,
                         const struct span *rows, int64_t group, int n, struct panel_group *out, int step) {
-    const size_t at = row_bytes(type, group), bytes = row_bytes(type, n);
+    const size_t at = (size_t) (group * 32 / type->block) * type->size, bytes = (size_t) (n * 32 / type->block) * type->size;
     if (rows->lo + (L - 1) * rows->step < j->n_row) {
         unpack(j->a + (size_t) rows->lo * j->a_stride + at, j->a_stride * (size_t) rows->step, n, out, step);
         return;
@@ -330,12 +324,12 @@ static void unpack_rows(const struct mm_job *j, const struct type *type, unpack_
     unpack(s->rows[0], sizeof s->rows[0], n, out, step);
 }
 
-// One range of k of one panel of rows; and the rows to fetch then.
+// One range of k of one panel of rows.
 static void quant_piece(const struct mm_job *j, const struct type *type, unpack_fn *unpack, tile_fn *const *tiles,
-                        const struct span *rows, int64_t group, int n, struct mm_rows then, float (*sums)[SUM_COLS][L]) {
+                        const struct span *rows, int64_t group, int n, float (*sums)[SUM_COLS][L]) {
     struct scratch *s = j->scratch;
     for (int r = 0; r < PANEL; r++) unpack_rows(j, type, unpack, s, rows + r, group, n, s->panel + r, PANEL);
-    panel_times(j, tiles, rows, s->panel, group, n, then, sums);
+    panel_times(j, tiles, rows, s->panel, group, n, sums);
 }
 
 // The panel from row (counted from the range's start), in the order of few columns: what takes time then is reading the weights,
@@ -367,7 +361,7 @@ static void one_run(const struct mm_job *j, one_fn *one) {
         _Alignas(64) float total[L] = {0};
         for (int64_t group = 0; group < n_group; group += AT_ONCE) {
             const int n = n_group - group < AT_ONCE ? (int) (n_group - group) : AT_ONCE;
-            const size_t at = row_bytes(type, group);
+            const size_t at = (size_t) (group * 32 / type->block) * type->size;
             one(j->a + (size_t) rows.lo * j->a_stride + at, j->a_stride * (size_t) rows.step, n, s->panel, x + group, total);
         }
         span_store(y, &rows, vf_load(total));
@@ -424,7 +418,7 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
             const int R = few_panel(j, row, rows);
             for (int64_t group = 0; group < n_group; group += step) {
                 const int n = n_group - group < step ? (int) (n_group - group) : step;
-                quant_piece(j, type, unpack, tiles, rows, group, n, (struct mm_rows){0}, NULL);
+                quant_piece(j, type, unpack, tiles, rows, group, n, NULL);
             }
             row += R;
         }
@@ -432,20 +426,12 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
     }
     // All rows see one range of k before the next: its part of the columns stays in the second-level cache.
     struct scratch *s = j->scratch;
-    struct mm_rows first = j->next;  // of it, what is read first
-    if (first.n > PANEL * L) first.n = PANEL * L;
-    if (first.bytes > row_bytes(type, step)) first.bytes = row_bytes(type, step);
     const bool room = j->row1 - j->row0 <= SUM_ROWS && j->n_col <= SUM_COLS && j->scratch_bytes >= sizeof *s;
     for (int64_t group = 0; group < n_group; group += step) {
         const int n = n_group - group < step ? (int) (n_group - group) : step;
         for (int64_t row = j->row0; row < j->row1; row += PANEL * L) {
             for (int r = 0; r < PANEL; r++) rows[r] = span_at(j, row + r * L);  // none may be wanted of the last
-            const bool last = row + PANEL * L >= j->row1;
-            const int64_t from = last ? group + n : group, to = from + step < n_group ? from + step : n_group;
-            const size_t at = row_bytes(type, from), bytes = row_bytes(type, to) - at;
-            const int64_t row_then = last ? j->row0 : row + PANEL * L;
-            const struct mm_rows then = from == n_group ? first : mm_job_rows(j, row_then, row_then + PANEL * L, at, bytes);
-            quant_piece(j, type, unpack, tiles, rows, group, n, then, room ? s->sums + (row - j->row0) / L : NULL);
+            quant_piece(j, type, unpack, tiles, rows, group, n, room ? s->sums + (row - j->row0) / L : NULL);
         }
     }
 }

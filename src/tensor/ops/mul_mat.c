@@ -64,7 +64,6 @@ static void run(struct task *k, struct ggml_tensor *t) {
         }
         j.dst = (float *) ((char *) t->data + (size_t) i2 * t->nb[2] + (size_t) i3 * t->nb[3] + (size_t) c0 * t->nb[1]);
         j.n_col = c1 - c0;
-        j.next = mm_piece_rows(&cut, i % cut.n_piece + k->nth, a, j.a);
         p.path->run(&j);
     }
 }

@@ -79,9 +79,6 @@ static inline void mm_piece(const struct mm_cut *c, int64_t i, int64_t *r0, int6
     *c1 = c->n_col * (i % c->cols + 1) / c->cols;
 }
 
-// Rows of `a` (data: its row 0) that piece i reads; none if there is no such piece. Threads of about the same speed take every nth.
-struct mm_rows mm_piece_rows(const struct mm_cut *c, int64_t i, const struct ggml_tensor *a, const void *data);
-
 // mul_mat_id: tokens by expert. first [n_expert + 1]: where an expert's list begins; col: the columns that it multiplies; out: where
 // their results go, slot + n_slot * token.
 struct mm_groups {

@@ -114,11 +114,3 @@ void mm_cut(struct mm_cut *c, const struct mm_plan *p, const struct ggml_tensor 
     if (c->cols > n_col / 24) c->cols = n_col / 24 > 1 ? n_col / 24 : 1;
     c->n_piece = n_block * c->cols;
 }
-
-struct mm_rows mm_piece_rows(const struct mm_cut *c, int64_t i, const struct ggml_tensor *a, const void *data) {
-    int64_t r0, r1, c0, c1;
-    if (i >= c->n_piece) return (struct mm_rows){0};
-    mm_piece(c, i, &r0, &r1, &c0, &c1);
-    return (struct mm_rows){(const uint8_t *) data + (size_t) r0 * a->nb[1], a->nb[1], ggml_row_size(a->type, a->ne[0]),
-                            r1 - r0};
-}

@@ -349,8 +349,6 @@ static void encode(const struct layout *m, struct task *k) {
 // Rows [r0, r1) times columns [c0, c1) of the results of a set.
 struct piece {
     int64_t r0, r1, c0, c1;
-    int64_t number, step;  // of the set's pieces; to the one that this thread is likely to take next
-    const struct mm_cut *cut;
 };
 
 static float *tile_data(const struct layout *m, const struct task *k, int tile) {
@@ -388,18 +386,6 @@ static void copy_out(const struct layout *m, const struct task *k, int tile, con
         memcpy((float *) (void *) row_at(t, p->c0 + c, 0, 0) + row0 + p->r0, row_at(&from, c, 0, 0), from.nb[1]);
 }
 
-// What is read after a tile's piece: the same piece of the next tile of its set, or the next piece of the first.
-static struct mm_rows next_rows(const struct layout *m, int tile, const struct piece *p) {
-    const struct tile *t = m->l.tiles;
-    int next = tile + 1;
-    while (next < m->l.n_tiles && t[next].set != t[tile].set) next++;
-    const bool same = next < m->l.n_tiles;
-    if (!same) next = t[tile].set;
-    const struct ggml_tensor *a = t[next].product->src[0];
-    const uint8_t *data = (const uint8_t *) a->data + (size_t) t[next].row0 * a->nb[1];
-    return mm_piece_rows(p->cut, same ? p->number : p->number + p->step, a, data);
-}
-
 static void run_product(const struct layout *m, const struct task *k, int tile, bool direct, const struct piece *p) {
     const struct tile *t = &m->l.tiles[tile];
     const struct ggml_tensor *a = t->product->src[0], *b = m->l.in;
@@ -416,7 +402,6 @@ static void run_product(const struct layout *m, const struct task *k, int tile, 
     j.act_stride = t->plan.in_place ? b->nb[1] : t->plan.act_stride;
     j.act = t->plan.in_place ? (const uint8_t *) b->data : columns(m, k, t);
     j.col0 = p->c0;
-    j.next = next_rows(m, tile, p);
     if (direct) {
         j.dst_stride = t->product->nb[1] / sizeof(float);
         j.dst = (float *) (void *) row_at(t->product, p->c0, 0, 0);
@@ -490,8 +475,8 @@ static void run(struct task *k, struct ggml_tensor **nodes, int n) {
         if (m.l.tiles[set].set != set) continue;
         cut_set(&m, set, k->nth, &cut);
         while (next < before + cut.n_piece) {
-            struct piece p = {.number = next - before, .step = k->nth, .cut = &cut};
-            mm_piece(&cut, p.number, &p.r0, &p.r1, &p.c0, &p.c1);
+            struct piece p;
+            mm_piece(&cut, next - before, &p.r0, &p.r1, &p.c0, &p.c1);
             run_piece(&m, k, set, &p);
             next = small ? next + k->nth : task_next(k);
         }

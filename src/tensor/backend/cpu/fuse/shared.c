@@ -140,7 +140,6 @@ static void run_piece(const struct layout *l, const struct task *k, const struct
     j.act_stride = p->plan.in_place ? b->nb[1] : p->plan.act_stride;
     j.act = p->plan.in_place ? (const uint8_t *) b->data : columns(l, k, p);
     j.col0 = c0;
-    j.next = mm_piece_rows(cut, piece + k->nth, a, a->data);
     p->plan.path->run(&j);
 }
 
