@@ -113,6 +113,9 @@ def fit(model):
     probe(model, {"c": 512, "ngl": n}, env=env)
     p = subprocess.run([PROBE, model, "c=512", f"ngl={n + 1}"], capture_output=True, text=True, env=dict(os.environ, **env))
     check(f"{os.path.basename(model)} one layer more", p.returncode == 1 and "no room" in p.stderr, p.stderr.strip().split("\n")[0])
+    # Where even the output is larger than the device: what is needed and what would fit are said.
+    p = subprocess.run([PROBE, model, "c=512", "ngl=99"], capture_output=True, text=True, env=dict(env, LAMINA_SIM_MEM="20", PATH=os.environ["PATH"]))
+    check(f"{os.path.basename(model)} a device too small", p.returncode == 1 and re.search(r"needs \d+ bytes.* enough for the weights of 0 of its \d+ layers", p.stderr), p.stderr.strip().split("\n")[0])
 
 
 def placed(model):

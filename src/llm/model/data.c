@@ -220,6 +220,47 @@ static enum err read_tensor(struct loader *l, struct model_tensor *t) {
     return e;
 }
 
+// How many layers' weights fit into n bytes of a kind of buffer, taken as -ngl counts: the output (a layer of its own), then from the last
+// layer on. *of: how many there are.
+static int layers_in(const struct llama_model *m, ggml_backend_buffer_type_t buft, size_t n, int *of) {
+    const size_t align = ggml_backend_buft_get_alignment(buft);
+    size_t sum = 0;
+    int fit = 0;
+    *of = 0;
+    for (int il = m->n_layers_alloc; il >= 0; il--) {
+        const int layer = il == m->n_layers_alloc ? -1 : il;
+        size_t bytes = 0;
+        for (int i = 0; i < m->n_tensors; i++)
+            if (m->tensors[i].buft == buft && m->tensors[i].layer == layer)
+                bytes += GGML_PAD(ggml_backend_buft_get_alloc_size(buft, m->tensors[i].t), align);
+        if (!bytes) continue;
+        sum += bytes;
+        ++*of;
+        if (sum <= n) fit = *of;
+    }
+    return fit;
+}
+
+// Of a part without a plan a single tensor is larger than any buffer: the sentence that says so stays.
+static enum err no_room(const struct llama_model *m, ggml_backend_buffer_type_t buft, size_t needed) {
+    const char *name = ggml_backend_buft_name(buft);
+    char why[256];
+    size_t room = 0, total;
+    int of;
+    ggml_backend_dev_memory(ggml_backend_buft_get_device(buft), &room, &total);
+    const int fit = layers_in(m, buft, room, &of);
+    snprintf(why, sizeof why, "%s", ggml_last_error());
+    if (!needed)
+        return err_set(ERR_NOMEM,
+                       "no room for the weights in %s: %s; %zu bytes are free there, enough for the weights of %d of its %d "
+                       "layers (-ngl)",
+                       name, why, room, fit, of);
+    return err_set(ERR_NOMEM,
+                   "no room for the weights: %zu bytes are needed in %s and %zu are free, enough for the weights of %d of "
+                   "its %d layers (-ngl)",
+                   needed, name, room, fit, of);
+}
+
 // Buffers for all tensors that have none yet. With no_alloc an empty buffer only says where they would be.
 static enum err make_buffers(struct loader *l) {
     struct llama_model *m = l->m;
@@ -242,10 +283,7 @@ static enum err make_buffers(struct loader *l) {
             }
         } else {
             buf = ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft);
-            if (!buf)
-                return err_set(ERR_NOMEM,
-                               "no room for the weights: %zu bytes are needed in %s; fewer layers on it (-ngl) need less",
-                               m->home.part[p].planned, ggml_backend_buft_name(buft));
+            if (!buf) return no_room(m, buft, m->home.part[p].planned);
             if (ggml_backend_buffer_is_host(buf))
                 lock_pages(l, ggml_backend_buffer_get_base(buf), ggml_backend_buffer_get_size(buf));
         }
