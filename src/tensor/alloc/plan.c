@@ -530,6 +530,7 @@ enum err plan_solve(struct plan_scratch *s, struct plan_item *items, int n, int 
         items[i].offset = p.best[i];
         items[i].over = p.best_over[i];
     }
+    if (effort > 0) TRY(plan_rise_reserve(&p, RISE_WORK));
     // Twice what this plan took, once it comes near the room: another graph of nearly the same shape then allocates nothing.
     return p.n_edges + p.n_edges / 8 > s->edge_room ? edges_reserve(s, 2 * (size_t) p.n_edges) : ERR_OK;
 }

@@ -40,7 +40,7 @@ struct plan_scratch {
     size_t bytes;
     uint32_t *edge_to, *edge_next;
     size_t edge_room;
-    void *rise;  // of placing from below, made when it is first needed
+    void *rise;  // of placing from below
     size_t rise_bytes;
 };
 

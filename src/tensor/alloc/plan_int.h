@@ -72,3 +72,7 @@ void plan_keep(struct packer *p, struct plan_result *r, size_t peak);
 // Places the blocks as they are formed below `height`, spending about `work`, and keeps what it finds; *found: whether. Too many blocks
 // for that work, blocks with given offsets and buffers of limited size it leaves to others. ERR_NOMEM.
 MUST_USE enum err plan_rise(struct packer *p, struct plan_result *r, size_t height, size_t work, bool *found);
+
+// Makes the room that plan_rise with up to `work` would want for the blocks at hand, whether it is called or not: a graph of nearly the
+// same shape that comes later, and may miss its bound, then allocates nothing. ERR_NOMEM.
+MUST_USE enum err plan_rise_reserve(const struct packer *p, size_t work);

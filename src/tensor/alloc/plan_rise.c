@@ -9,6 +9,7 @@
 // offset is from Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning" (2023).
 #include "alloc/plan_int.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,31 +60,37 @@ static void *carve(char *memory, size_t *at, size_t n, size_t size) {
     return here;
 }
 
-// Bytes that it takes; memory NULL: these alone.
-static size_t lay_out(struct riser *u, char *memory) {
-    const size_t n = u->p->n_blocks, steps = (size_t) u->p->n_steps + 2;
+// For n blocks with n_edges ends of conflicts among n_steps steps. Bytes that it takes; memory NULL: these alone.
+static size_t lay_out(struct riser *u, char *memory, size_t n, size_t n_steps, size_t n_edges) {
+    const size_t steps = n_steps + 2;
     size_t at = 0;
     u->pieces = carve(memory, &at, n, sizeof *u->pieces);
     u->piece_of = carve(memory, &at, n, sizeof *u->piece_of);
     u->choices = carve(memory, &at, n + 1, sizeof *u->choices);
-    u->raises = carve(memory, &at, u->p->n_edges / 2 + 1, sizeof *u->raises);
+    u->raises = carve(memory, &at, n_edges / 2 + 1, sizeof *u->raises);
     u->crowd_of = carve(memory, &at, steps, sizeof *u->crowd_of);
     u->step_of = carve(memory, &at, steps, sizeof *u->step_of);
     u->rest = carve(memory, &at, steps, sizeof *u->rest);
     return at;
 }
 
-static enum err reserve(struct riser *u) {
-    struct plan_scratch *s = u->p->s;
-    const size_t bytes = lay_out(u, NULL);
-    if (bytes > s->rise_bytes) {
-        void *p = realloc(s->rise, bytes + bytes / 8);
-        if (!p) return err_set(ERR_NOMEM, "memory plan: no memory for %u blocks", (unsigned) u->p->n_blocks);
-        s->rise = p;
-        s->rise_bytes = bytes + bytes / 8;
-    }
-    (void) lay_out(u, s->rise);
+// Room for that and for a graph of nearly the same shape, which then allocates nothing.
+static enum err make_room(struct plan_scratch *s, size_t n, size_t n_steps, size_t n_edges) {
+    struct riser u;
+    if (lay_out(&u, NULL, n, n_steps, n_edges) <= s->rise_bytes) return ERR_OK;
+    const size_t bytes = lay_out(&u, NULL, n + n / 8 + 64, n_steps + n_steps / 8 + 64, 2 * n_edges);
+    void *p = realloc(s->rise, bytes);
+    if (!p) return err_set(ERR_NOMEM, "memory plan: no memory for %zu blocks", n);
+    s->rise = p;
+    s->rise_bytes = bytes;
     return ERR_OK;
+}
+
+enum err plan_rise_reserve(const struct packer *p, size_t work) {
+    if (p->has_fixed || p->max_chunk != SIZE_MAX) return ERR_OK;
+    const size_t most = 2 * (size_t) sqrt((double) work);
+    return make_room(p->s, p->n_blocks < most ? p->n_blocks : most, (size_t) p->n_steps,
+                     p->n_edges < work ? p->n_edges : work);
 }
 
 // ---- what there is to place -----------------------------------------------------------------------------------------
@@ -275,7 +282,8 @@ enum err plan_rise(struct packer *p, struct plan_result *r, size_t height, size_
     *found = false;
     const size_t n = p->n_blocks;
     if (p->has_fixed || p->max_chunk != SIZE_MAX || n >= MOST_BLOCKS || n * n / 4 + p->n_edges > work) return ERR_OK;
-    TRY(reserve(&u));
+    TRY(make_room(p->s, n, (size_t) p->n_steps, p->n_edges));
+    (void) lay_out(&u, p->s->rise, n, (size_t) p->n_steps, p->n_edges);
     find_crowds(&u);
     find_pieces(&u);
     memset(u.rest, 0, (size_t) u.n_crowds * sizeof *u.rest);
