@@ -115,7 +115,7 @@ def fit(model):
     check(f"{os.path.basename(model)} one layer more", p.returncode == 1 and "no room" in p.stderr, p.stderr.strip().split("\n")[0])
     # Where even the output is larger than the device: what is needed and what would fit are said.
     p = subprocess.run([PROBE, model, "c=512", "ngl=99"], capture_output=True, text=True, env=dict(env, LAMINA_SIM_MEM="20", PATH=os.environ["PATH"]))
-    check(f"{os.path.basename(model)} a device too small", p.returncode == 1 and re.search(r"needs \d+ bytes.* enough for the weights of 0 of its \d+ layers", p.stderr), p.stderr.strip().split("\n")[0])
+    check(f"{os.path.basename(model)} a device too small", p.returncode == 1 and re.search(r"no room for the weights.* enough for the weights of 0 of its \d+ layers", p.stderr), p.stderr.strip().split("\n")[0])
 
 
 def placed(model):
