@@ -64,6 +64,10 @@ if(TYPE_SOURCES)
   lamina_level_objects(type TYPE_SOURCES TYPE_LEVELS)
 endif()
 
+# What computes nothing of a model: small rather than fast.
+file(GLOB GGML_COLD CONFIGURE_DEPENDS src/tensor/backend/sim/*.c src/tensor/opt/*.c src/tensor/gguf/edit.c src/tensor/gguf/write.c src/tensor/graph/print.c)
+set_source_files_properties(${GGML_COLD} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+
 add_library(ggml SHARED ${GGML_OBJECTS})
 add_library(ggml_static STATIC ${GGML_OBJECTS})
 set_target_properties(ggml_static PROPERTIES OUTPUT_NAME ggml)
