@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The goals of speed, one row each: goal, measured, share of its peak, command. Parts run alone, each in less than 45 seconds on two
 # cores, so that a busy machine can be waited out in between.
-#   bench/goals.sh PART...   parts: prefill decode small several depth threads vocab start size (default: all)
+#   bench/goals.sh PART...   parts: prefill decode small several depth threads vocab quantize start size (default: all)
 # BUILD: build folder (build). MODELS: folder with smollm2.gguf, gemma3.gguf and the 1.1B model as 1b-TYPE.gguf (made by lamina quantize
 # --pure). TYPES: those to measure (all that are there). SHARED: folder with vocab/.
 case ${1:-} in -h|--help) sed -n "2,6s/^# \\{0,1\\}//p" "$0"; exit 0 ;; esac
@@ -70,6 +70,18 @@ part_vocab() {
     rm -f "$text"
 }
 
+# The 1.1B model from F16 to TYPE: megabytes of F16 read per second.
+part_quantize() {
+    local from=$models/1b-F16.gguf t t0 out; out=$(mktemp -p "$models")
+    for t in "Q8_0 800" "Q4_0 800" "Q4_K_S 120" "Q6_K 250"; do
+        set -- $t
+        t0=$(date +%s%N)
+        "$lamina" quantize --pure "$from" "$out" "$1" >/dev/null 2>&1
+        row "quantize F16 to $1 >= $2 MB/s" "$(($(stat -Lc %s "$from") * 1000 / ($(date +%s%N) - t0))) MB/s" "" "lamina quantize --pure 1b-F16.gguf OUT $1"
+    done
+    rm -f "$out"
+}
+
 # Milliseconds from start to end of a process that makes one token: median of 9.
 part_start() {
     local m goal
@@ -99,7 +111,7 @@ part_size() {
     row "9. libraries and program <= 3 MB" "$(awk "BEGIN { printf \"%.2f MB\", $sum / 1e6 }")" "" "strip"
 }
 
-[ $# -gt 0 ] || set -- prefill decode small several depth threads vocab start size
+[ $# -gt 0 ] || set -- prefill decode small several depth threads vocab quantize start size
 printf '| goal | measured | share | command |\n| --- | --- | --- | --- |\n'
 for p in "$@"; do
     declare -F "part_$p" >/dev/null || { echo "goals.sh: no part is called $p" >&2; exit 2; }

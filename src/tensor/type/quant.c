@@ -47,6 +47,9 @@ static const struct type *known(enum ggml_type id) {
     return t;
 }
 
+// The same with the functions of the active ISA level.
+static const struct type *working(enum ggml_type id) { return known(id) ? type_get(id) : NULL; }
+
 int64_t ggml_blck_size(enum ggml_type type) {
     const struct type *t = known(type);
     return t ? t->block : 0;
@@ -126,7 +129,7 @@ enum ggml_type ggml_ftype_to_ggml_type(enum ggml_ftype ftype) {
 }
 
 bool ggml_validate_row_data(enum ggml_type type, const void *data, size_t nbytes) {
-    const struct type *t = known(type);
+    const struct type *t = working(type);
     if (!t) return false;
     if (nbytes % t->size != 0) {
         (void) err_set(ERR_FORMAT, "%zu bytes are no whole number of %s blocks of %zu bytes", nbytes, t->name, t->size);
@@ -179,7 +182,7 @@ static enum err chunk_check(const struct type *t, int64_t start, int64_t nrows, 
 
 size_t ggml_quantize_chunk(enum ggml_type type, const float *src, void *dst, int64_t start, int64_t nrows, int64_t n_per_row,
                            const float *imatrix) {
-    const struct type *t = known(type);
+    const struct type *t = working(type);
     if (!t || chunk_check(t, start, nrows, n_per_row, imatrix) != ERR_OK) return 0;
     if (nrows > 0 && (!src || !dst)) {
         (void) err_set(ERR_INVALID, "can't quantize %" PRId64 " rows to %s: no %s", nrows, t->name,
