@@ -82,9 +82,10 @@ if(LLAMA_SOURCES)
   # What runs once per model or file: small rather than fast.
   file(GLOB LLAMA_LEAF CONFIGURE_DEPENDS src/llm/block/*.c src/llm/grammar/*.c src/llm/vocab/*.c src/llm/memory/*.c)
   set_source_files_properties(${LLAMA_LEAF} PROPERTIES COMPILE_OPTIONS "${LAMINA_LEAF}")
-  file(GLOB LLAMA_COLD CONFIGURE_DEPENDS src/llm/arch/*.c src/llm/chat/*.c src/llm/convert/*.c src/llm/quantize/*.c src/llm/grammar/schema*.c)
+  file(GLOB LLAMA_COLD CONFIGURE_DEPENDS src/llm/arch/*.c src/llm/chat/*.c src/llm/convert/*.c src/llm/quantize/*.c src/llm/grammar/schema*.c
+    src/llm/grammar/parse.c src/llm/grammar/build.c src/llm/memory/state.c)
   set_source_files_properties(${LLAMA_COLD} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>;${LAMINA_LEAF}")
-  file(GLOB LLAMA_MODEL CONFIGURE_DEPENDS src/llm/model/*.c)
+  file(GLOB LLAMA_MODEL CONFIGURE_DEPENDS src/llm/model/*.c src/llm/run/plan.c src/llm/run/state.c src/llm/run/train.c)
   set_source_files_properties(${LLAMA_MODEL} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
   # Of base, only what holds no state (src/base/README.md).
   add_library(llama_objects OBJECT ${LLAMA_SOURCES} src/base/file.c src/base/env.c)
