@@ -169,7 +169,7 @@ static void check_long(const char *name) {
         bool swa_full, copied;
         int n_ubatch, step;
     } runs[] = {{true, true, 512, 512}, {false, false, 512, 512}, {false, false, 64, 100}, {false, true, 64, 64}};
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i += test_small() ? 3 : 1) {
         long_text(m, runs[i].swa_full, runs[i].n_ubatch, runs[i].step, runs[i].copied, got);
         if (memcmp(want, got, n)) print_error("%s: run %zu has other bits\n", name, i);
         assert_memory_equal(want, got, n);
