@@ -234,7 +234,7 @@ step_golden_sim() {
 }
 
 # The reference kernels alone: there every access is seen. Real models are left out, they would take hours.
-step_tsan() { build tsan && LAMINA_TEST_SMALL=1 TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1 ctest --test-dir build/tsan -R '^(base|cpu|graph|alloc|device|run|ops|opt|model|memory)/' -E test_real --output-on-failure -j2 && echo "nothing from tsan"; }
+step_tsan() { build tsan && LAMINA_TEST_SMALL=1 TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1:die_after_fork=0 ctest --test-dir build/tsan -R '^(base|cpu|graph|alloc|device|run|ops|opt|model|memory)/' -E test_real --output-on-failure -j2 && echo "nothing from tsan"; }
 
 # Every unit program and every replay of a fuzz corpus, at avx2 because valgrind lacks AVX-512. The real models once, not in every setting.
 valgrind_one() {

@@ -1,46 +1,9 @@
-// i32: signed integers of 32 bits. Conversion from float truncates towards zero and saturates; NaN gives 0.
-#include "type/type_int.h"
-
-static void decode(const void *x, float *y, int64_t n) {
-    const int32_t *a = x;
-    for (int64_t i = 0; i < n; i++) y[i] = (float) a[i];
-}
-
-static inline int32_t convert(float f) {
-    if (f >= 2147483648.0f) return INT32_MAX;
-    return f > -2147483648.0f ? (int32_t) f : f != f ? 0 : INT32_MIN;
-}
-
-static void encode(const float *x, void *y, int64_t n) {
-    int32_t *b = y;
-    for (int64_t i = 0; i < n; i++) b[i] = convert(x[i]);
-}
-
-// The sum in 64-bit integers, which wraps rather than trap.
-static void dot(int64_t n, float *s, const void *x, const void *y) {
-    const int32_t *a = x, *b = y;
-    uint64_t sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += (uint64_t) (int64_t) a[i] * (uint64_t) (int64_t) b[i];
-    *s = (float) (int64_t) sum;
-}
-
-static bool check(const void *x, size_t bytes) {
-    (void) x;
-    (void) bytes;
-    return true;
-}
-
-const struct type ISA_SYM(type_i32) = {
-    .id = GGML_TYPE_I32,
-    .name = "i32",
-    .block = 1,
-    .size = 4,
-    .integer = true,
-    .dot_type = GGML_TYPE_I32,
-    .decode = decode,
-    .encode = encode,
-    .quantize = NULL,
-    .dot = dot,
-    .check = check,
-    .tolerance = INFINITY,
-};
+// i32: signed integers of 32 bits.
+#define INT int32_t
+#define INT_LO INT32_MIN
+#define INT_HI INT32_MAX
+#define INT_LIMIT 2147483648.0f
+#define INT_ID GGML_TYPE_I32
+#define INT_NAME "i32"
+#define INT_SYMBOL type_i32
+#include "type/integer_int.h"

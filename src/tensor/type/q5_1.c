@@ -4,61 +4,11 @@
 static inline void unpack(const struct block_q5_1 *b, uint8_t *q) { five_bits(b->qs, b->qh, q); }
 static inline void pack(const uint8_t *q, struct block_q5_1 *b) { five_bits_pack(q, b->qs, b->qh); }
 
-static inline void decode_block(const struct block_q5_1 *b, float *y) {
-    uint8_t q[32];
-    unpack(b, q);
-    const float d = f16_to_f32(b->d), m = f16_to_f32(b->m);
-    scale_min_32((const int8_t *) q, d, -m, y);
-}
-
-// The other operand's sum comes from its values: the half in its block can't hold large ones.
-static inline float dot_block(const struct block_q5_1 *a, const struct block_q8_1 *b) {
-    uint8_t q[32];
-    unpack(a, q);
-    const float dot = f16_to_f32(a->d) * (float) dot_i8_32((const int8_t *) q, b->qs);
-    return f16_to_f32(b->d) * (dot + f16_to_f32(a->m) * (float) sum_i8_32(b->qs));
-}
-
-static inline bool check_block(const struct block_q5_1 *b) { return half_finite(b->d) && half_finite(b->m); }
-
-// Values for scale d and minimum m, stored already; rounds half up, as the format's reference encoder does.
-static inline void assign(const float *x, float d, float m, struct block_q5_1 *b) {
-    const f32x8 inv = v_set(inverse(d, b->d));
-    uint8_t q[32];
-    for (int i = 0; i < 32; i += 8) v_store_u8(q + i, v_clamp((v_load(x + i) - m) * inv + 0.5f, 0.0f, 31.0f));
-    pack(q, b);
-}
-
-static inline void encode_block(const float *x, struct block_q5_1 *b) {
-    float lo, hi;
-    minmax(x, 32, &lo, &hi);
-    const float d = isfinite(absmax(x, 32)) ? hi / 31.0f - lo / 31.0f : NAN;
-    b->d = half_scale(d);
-    b->m = half_scale(lo);
-    assign(x, d, lo, b);
-}
-
-static inline void quantize_block(const float *x, const float *importance, struct block_q5_1 *b) {
-    float xn[32], w[32], id[CANDIDATES], m0[CANDIDATES], lo, hi, d, m, s;
-    if (!importance || !((s = block_normalize(x, 32, xn)) > 0.0f)) {
-        encode_block(x, b);
-        return;
-    }
-    block_weights(importance, 32, w);
-    minmax(xn, 32, &lo, &hi);
-    candidates(hi - lo, 31.0f, 0.1f, id, CANDIDATES);
-    for (int i = 0; i < CANDIDATES; i++) m0[i] = -lo;
-    affine_search(xn, w, 32, 31.0f, id, m0, CANDIDATES / 8, false, &d, &m);
-    b->d = half_scale(s * d);
-    b->m = half_scale(s * -m);
-    assign(x, f16_to_f32(b->d), f16_to_f32(b->m), b);
-}
-
-TYPE_DECODE(q5_1, 32)
-TYPE_ENCODE(q5_1, 32)
-TYPE_QUANTIZE(q5_1, 32)
-TYPE_DOT(q5_1, 32, q8_1, 1)
-TYPE_CHECK(q5_1)
+#define KNAME q5_1
+#define KBLOCK struct block_q5_1
+#define KTOP 31.0f
+#define KREACH 0.1f
+#include "type/q45_1_int.h"
 
 const struct type ISA_SYM(type_q5_1) = {
     TYPE_QUANTIZED(Q5_1, q5_1, 32),
