@@ -261,11 +261,17 @@ static size_t in_chunk(const struct packer *p, size_t at, size_t bytes) {
     return bytes <= room ? at : at + room;
 }
 
+// Where the memory of a placed neighbour ends for b: it has the bytes that it has from the step on at which both live.
+static size_t end_beside(const struct packer *p, const struct block *o, const struct block *b) {
+    if (o->part == NONE) return o->offset + o->bytes;
+    return o->offset + plan_bytes_at(p, o, o->first > b->first ? o->first : b->first);
+}
+
 // One step of walking placed neighbours in ascending order of offset: true when the gap before `used` is large enough.
-static bool gap_before(const struct packer *p, const struct block *used, size_t bytes, size_t *at) {
-    if (used->offset >= *at + bytes) return true;
-    const size_t end = used->offset + used->bytes;
-    if (end > *at) *at = in_chunk(p, end, bytes);
+static bool gap_before(const struct packer *p, const struct block *used, const struct block *b, size_t *at) {
+    if (used->offset >= *at + b->bytes) return true;
+    const size_t end = end_beside(p, used, b);
+    if (end > *at) *at = in_chunk(p, end, b->bytes);
     return false;
 }
 
@@ -281,28 +287,25 @@ static void place_among_few(struct packer *p, struct block *b) {
     }
     size_t at = 0;
     for (uint32_t k = 0; k < n; k++) {
-        if (gap_before(p, &p->blocks[p->near[k]], b->bytes, &at)) break;
+        if (gap_before(p, &p->blocks[p->near[k]], b, &at)) break;
     }
     b->offset = at;
     p->work += b->n_edges + 8;
 }
 
-// Blocks that shrink: from where both live, each has the bytes that it has when the younger one begins.
-static void place_among_parts(struct packer *p, struct block *b) {
+// A block that shrinks: neighbours by the offset at which it would have to end, were it as large as at first all the time.
+static void place_shrinking(struct packer *p, struct block *b) {
     uint32_t n = 0;
-    struct key *const near = p->spare;  // by the offset at which one as large as b at its largest would have to end
     for (uint32_t e = b->edges; e != NONE; e = p->s->edge_next[e]) {
         const struct block *o = &p->blocks[p->s->edge_to[e]];
         if (o->offset == UNPLACED) continue;
-        const uint64_t from = o->offset + (b->bytes - plan_bytes_at(p, b, o->first > b->first ? o->first : b->first));
-        uint32_t k = n++;
-        while (k > 0 && near[k - 1].value > from) near[k] = near[k - 1], k--;
-        near[k] = (struct key){from, p->s->edge_to[e]};
+        const size_t gone = b->bytes - plan_bytes_at(p, b, o->first > b->first ? o->first : b->first);
+        p->keys[n++] = (struct key){o->offset + gone, p->s->edge_to[e]};
     }
+    sort_keys(p->keys, p->spare, n);
     size_t at = 0;
-    for (uint32_t k = 0; k < n && near[k].value < at + b->bytes; k++) {
-        const struct block *o = &p->blocks[near[k].block];
-        const size_t end = o->offset + plan_bytes_at(p, o, o->first > b->first ? o->first : b->first);
+    for (uint32_t k = 0; k < n && p->keys[k].value < at + b->bytes; k++) {
+        const size_t end = end_beside(p, &p->blocks[p->keys[k].block], b);
         if (end > at) at = in_chunk(p, end, b->bytes);
     }
     b->offset = at;
@@ -314,7 +317,7 @@ static void place_among_many(struct packer *p, struct block *b) {
     for (uint32_t k = 0; k < p->n_placed; k++) {
         const struct block *o = &p->blocks[p->by_offset[k]];
         if (o->last < b->first || o->first > b->last) continue;
-        if (gap_before(p, o, b->bytes, &at)) break;
+        if (gap_before(p, o, b, &at)) break;
     }
     b->offset = at;
     p->work += p->n_placed / 2 + 8;
@@ -346,8 +349,8 @@ static size_t place_all(struct packer *p, uint32_t n) {
         struct block *b = &p->blocks[i];
         if (b->fixed)
             p->work++;
-        else if (p->n_parts)
-            place_among_parts(p, b);
+        else if (b->part != NONE)
+            place_shrinking(p, b);
         else if (b->n_edges <= FEW_NEIGHBOURS)
             place_among_few(p, b);
         else
