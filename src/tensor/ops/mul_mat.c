@@ -127,6 +127,7 @@ const struct op op_mul_mat = {
     .infer = infer,
     .scratch = scratch,
     .token_dim = {0, 2},
+    .many_tokens = MM_MANY_TOKENS,
     .run = run,
     .threads = threads,
     .backward = backward,

@@ -58,6 +58,8 @@ void mm_encode(const struct mm_plan *p, struct task *k, const struct ggml_tensor
 // the same number.
 int64_t mm_row_block(const struct mm_plan *p, const struct ggml_tensor *a, int64_t n_col, int64_t n_slice, int n_threads);
 enum { MM_FEW_COLUMNS = 8 };
+// From so many columns on scratch of a product only grows with their number; not so where experts share them.
+enum { MM_MANY_TOKENS = 96 };
 // Whether a product is so small that it is cut into one piece per thread, which is not worth handing out: piece i is thread i's.
 bool mm_is_small(const struct ggml_tensor *a, int64_t n_col, int n_threads);
 

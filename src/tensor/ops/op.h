@@ -64,8 +64,8 @@ struct op {
     // Where fewer tokens may take more scratch (the work is then cut in another way): per source, one more than the dimension that
     // counts them, 0 for none.
     int8_t token_dim[3];
-    // The most that scratch asks for, for t or for the same operation on fewer rows (tokens). NULL: never more than for t.
-    size_t (*scratch_most)(const struct ggml_tensor *t, int n_threads);
+    // From so many tokens on scratch only grows with their number; 0: it does not.
+    int16_t many_tokens;
     // The computation; every thread of the team calls it. Must not fail, allocate, log or lock. NULL for views.
     void (*run)(struct task *k, struct ggml_tensor *t);
     // Threads that can be of use (1 for tiny work); NULL means any number.

@@ -42,7 +42,7 @@ size_t op_scratch_most(const struct op *op, const struct ggml_tensor *t, int n_t
         n_token = t->src[k]->ne[op->token_dim[k] - 1];
     }
     size_t most = op->scratch(t, n_threads);
-    for (int64_t n = 1; n < n_token; n++) {
+    for (int64_t n = 1; n < n_token && (n <= op->many_tokens || !op->many_tokens); n++) {
         for (int k = 0; k < 3; k++) {
             if (op->token_dim[k] && t->src[k]) src[k].ne[op->token_dim[k] - 1] = n;
         }

@@ -2,6 +2,7 @@
 #include "backend/cpu/step.h"
 #include "backend/cpu/cpu.h"
 #include "ggml/ext.h"
+#include "ops/mul_mat.h"
 
 #include <string.h>
 
@@ -15,73 +16,46 @@ bool cpu_node_runs(const struct op *op, const struct ggml_tensor *t) {
     return op->run && (t->flags & GGML_TENSOR_FLAG_COMPUTE) && !ggml_is_empty(t);
 }
 
-struct ggml_cplan ggml_graph_plan(const struct ggml_cgraph *cgraph, int n_threads, struct ggml_threadpool *threadpool) {
-    struct ggml_cplan plan = {.n_threads = 1, .threadpool = threadpool};
-    if (!cgraph) return plan;
-    if (threadpool && (n_threads <= 0 || n_threads > team_size(threadpool->team))) n_threads = team_size(threadpool->team);
-    if (n_threads <= 0) n_threads = ggml_cpu_default_threads();
-    if (n_threads > GGML_MAX_N_THREADS) n_threads = GGML_MAX_N_THREADS;
-    for (int i = 0; i < cgraph->n_nodes; i++) {
-        const struct ggml_tensor *t = cgraph->nodes[i];
-        const struct op *op = op_get(t->op);
-        if (!op || !cpu_node_runs(op, t)) continue;
-        const int n = cpu_node_threads(op, t, n_threads);
-        if (n > plan.n_threads) plan.n_threads = n;
-        // Alone or with others: what will be is not known before memory is planned.
-        const size_t alone = op->scratch ? op->scratch(t, n) : 0;
-        const size_t fused = fuse_scratch(cgraph, i, n_threads, &plan.n_threads);
-        if (alone > plan.work_size) plan.work_size = alone;
-        if (fused > plan.work_size) plan.work_size = fused;
-    }
-    if (plan.work_size > 0) plan.work_size += 64;  // the caller's memory may begin anywhere, scratch is aligned to 64
-    return plan;
-}
-
-static bool alike(const struct ggml_tensor *a, const struct ggml_tensor *b) {
-    if (a->op != b->op || a->type != b->type || memcmp(a->ne, b->ne, sizeof(a->ne)) != 0) return false;
-    for (int k = 0; k < GGML_MAX_SRC; k++) {
-        const struct ggml_tensor *s = a->src[k], *t = b->src[k];
-        if (!s != !t) return false;
-        if (s &&
-            (s->type != t->type || memcmp(s->ne, t->ne, sizeof(s->ne)) != 0 || memcmp(s->nb, t->nb, sizeof(s->nb)) != 0))
-            return false;
-    }
-    return memcmp(a->op_params, b->op_params, sizeof(a->op_params)) == 0;
-}
-
-// Layers repeat: a node is new unless it and those after it, which may be computed with it, are like some nodes before them. Nodes that
-// are often are so for a whole layer, so the place that the last one was like is looked at first, and what was found alike
-// there is not compared again.
-enum { TOGETHER = 8 };
-
-struct seen {
-    int node[64];  // new ones, where in the graph
-    int n;
-    int back, end;  // nodes up to `end` are like those `back` before them; 0: none are
+// Nodes that have been asked already what fewer tokens would need, alone (span 0) or with what may be computed with them: layers
+// repeat.
+enum { ASKED = 128, NEAR = 4 };
+struct asked {
+    int node[ASKED + NEAR];  // -1: none, as in all else
+    int span[ASKED + NEAR];
+    struct {
+        int back,
+            end;  // nodes up to `end` are known to be like those `back` before them: what repeats mostly does so for a layer
+    } runs[8];
 };
 
-// Nodes that must be alike from i on.
-static int last_of(const struct ggml_cgraph *g, int i) { return i + TOGETHER < g->n_nodes ? i + TOGETHER : g->n_nodes; }
-
-static bool follow(struct seen *s, const struct ggml_cgraph *g, int i) {
-    if (s->end < i) s->end = i;
-    while (s->end < last_of(g, i) && alike(g->nodes[s->end - s->back], g->nodes[s->end])) s->end++;
-    return s->end == last_of(g, i);
+static bool same_nodes(struct asked *a, const struct ggml_cgraph *g, int before, int i, int n) {
+    const int back = i - before, r = back % 8;
+    int k = a->runs[r].back == back && a->runs[r].end > i ? a->runs[r].end : i;
+    while (k < i + n && step_alike(g->nodes[k - back], g->nodes[k])) k++;
+    a->runs[r].back = back;
+    a->runs[r].end = k;
+    return k >= i + n;
 }
 
-// To be asked of every node in turn.
-static bool is_new(struct seen *s, const struct ggml_cgraph *g, int i, bool runs) {
-    if (s->back && follow(s, g, i)) return false;
-    s->back = 0;
-    if (!runs) return false;
-    for (int k = 0; k < s->n; k++) {
-        s->back = i - s->node[k];
-        s->end = i;
-        if (follow(s, g, i)) return false;
+// Whether they were not.
+static bool ask(struct asked *a, const struct ggml_cgraph *g, int i, int span) {
+    const int n = span ? span : 1;
+    uint64_t h = (uint64_t) span;
+    for (int k = i; k < i + n; k++) {
+        const struct ggml_tensor *t = g->nodes[k], *s = t->src[0] ? t->src[0] : t;
+        h ^= (uint64_t) t->op ^ (uint64_t) t->ne[0] << 8 ^ (uint64_t) s->type << 40 ^ (uint64_t) s->ne[0] << 46;
+        h *= 0x9e3779b97f4a7c15ull;
     }
-    s->back = 0;
-    if (s->n < (int) (sizeof(s->node) / sizeof(s->node[0]))) s->node[s->n++] = i;
-    return true;
+    int at = (int) ((h >> 40) % ASKED), last = at + NEAR - 1;
+    bool same = false;
+    while (at < last && a->node[at] >= 0) {
+        same = a->span[at] == span && same_nodes(a, g, a->node[at], i, n);
+        if (same) break;
+        at++;
+    }
+    a->node[at] = i;  // the last ones like it are compared with: a layer before, which next ones are, too
+    a->span[at] = span;
+    return !same;
 }
 
 // ---- fewer tokens ---------------------------------------------------------------------------------------------------
@@ -118,7 +92,10 @@ static struct ggml_tensor *copy_of(struct span_copy *c, struct ggml_tensor *t) {
 }
 
 static bool copy_span(struct span_copy *c, const struct ggml_cgraph *g, int i, int n) {
-    *c = (struct span_copy){.n = n};
+    c->n = n;
+    c->n_copies = 0;  // nodes and copies are written as they come
+    c->n_token = 0;
+    c->experts = false;
     for (int k = 0; k < n && !c->n_token; k++) {
         const struct ggml_tensor *t = g->nodes[i + k];
         c->experts = t->op == GGML_OP_MUL_MAT_ID;
@@ -146,38 +123,60 @@ static void set_tokens(struct span_copy *c, int64_t n) {
     }
 }
 
-enum { MANY_TOKENS = 96 };  // from here on scratch of products only grows with their number; not so where experts share them
-
-static size_t fused_most(const struct ggml_cgraph *g, int i, int n_threads) {
-    const int left = g->n_nodes - i;
+// span: nodes that may be computed as one. Asked with the node after them, which ended them.
+static size_t fused_most(const struct ggml_cgraph *g, int i, int span, int n_threads, struct asked *asked) {
+    const int n = span + 1 < g->n_nodes - i ? span + 1 : g->n_nodes - i;
     struct span_copy c;
-    int threads = 1;
-    if (fuse_scratch(g, i, n_threads, &threads) == 0 || !copy_span(&c, g, i, left < FUSE_MAX ? left : FUSE_MAX)) return 0;
+    int threads = 1, left;
+    if (!ask(asked, g, i, n) || !copy_span(&c, g, i, n)) return 0;
     const struct ggml_cgraph copy = {.nodes = c.nodes, .n_nodes = c.n};
     size_t most = 0;
-    for (int64_t n = 1; n < c.n_token && (n <= MANY_TOKENS || c.experts); n++) {
-        set_tokens(&c, n);
-        const size_t bytes = fuse_scratch(&copy, 0, n_threads, &threads);
+    for (int64_t n_token = 1; n_token < c.n_token && (n_token <= MM_MANY_TOKENS || c.experts); n_token++) {
+        set_tokens(&c, n_token);
+        const size_t bytes = fuse_scratch(&copy, 0, n_threads, &threads, &left);
         if (bytes > most) most = bytes;
     }
     return most;
 }
 
-size_t ggml_graph_work_most(const struct ggml_cgraph *cgraph, int n_threads) {
-    if (!cgraph) return 0;
-    if (n_threads <= 0) n_threads = ggml_cpu_default_threads();
-    if (n_threads > GGML_MAX_N_THREADS) n_threads = GGML_MAX_N_THREADS;
-    const size_t now = ggml_graph_plan(cgraph, n_threads, NULL).work_size;
+// ---- all nodes ------------------------------------------------------------------------------------------------------
+
+// Bytes of the neediest node, alone or with others: what will be is not known before memory is planned. asked: for fewer tokens, too;
+// NULL: only as the graph is. *threads: the most that are of use.
+static size_t work_of(const struct ggml_cgraph *g, int n_threads, struct asked *asked, int *threads) {
     size_t most = 0;
-    struct seen seen = {.n = 0};
-    for (int i = 0; i < cgraph->n_nodes; i++) {
-        const struct ggml_tensor *t = cgraph->nodes[i];
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct ggml_tensor *t = g->nodes[i];
         const struct op *op = op_get(t->op);
-        if (!is_new(&seen, cgraph, i, op && cpu_node_runs(op, t))) continue;
-        const bool counts = op->token_dim[0] || op->token_dim[1];
-        const size_t alone = counts ? op_scratch_most(op, t, n_threads) : 0, fused = fused_most(cgraph, i, n_threads);
-        if (alone > most) most = alone;
-        if (fused > most) most = fused;
+        if (!op || !cpu_node_runs(op, t)) continue;
+        const int n = cpu_node_threads(op, t, n_threads);
+        if (n > *threads) *threads = n;
+        int span;
+        size_t needs[4] = {op->scratch ? op->scratch(t, n) : 0, fuse_scratch(g, i, n_threads, threads, &span)};
+        if (asked && (op->token_dim[0] || op->token_dim[1]) && ask(asked, g, i, 0))
+            needs[2] = op_scratch_most(op, t, n_threads);
+        if (asked && span) needs[3] = fused_most(g, i, span, n_threads, asked);
+        for (int k = 0; k < 4; k++) most = needs[k] > most ? needs[k] : most;
     }
-    return most > 0 && most + 64 > now ? most + 64 : now;
+    return most > 0 ? most + 64 : 0;  // the caller's memory may begin anywhere, scratch is aligned to 64
+}
+
+static int threads_for(int n) {
+    if (n <= 0) n = ggml_cpu_default_threads();
+    return n > GGML_MAX_N_THREADS ? GGML_MAX_N_THREADS : n;
+}
+
+struct ggml_cplan ggml_graph_plan(const struct ggml_cgraph *cgraph, int n_threads, struct ggml_threadpool *threadpool) {
+    struct ggml_cplan plan = {.n_threads = 1, .threadpool = threadpool};
+    if (!cgraph) return plan;
+    if (threadpool && (n_threads <= 0 || n_threads > team_size(threadpool->team))) n_threads = team_size(threadpool->team);
+    plan.work_size = work_of(cgraph, threads_for(n_threads), NULL, &plan.n_threads);
+    return plan;
+}
+
+size_t ggml_graph_work_most(const struct ggml_cgraph *cgraph, int n_threads) {
+    struct asked asked;
+    int threads = 1;
+    memset(&asked, -1, sizeof(asked));
+    return cgraph ? work_of(cgraph, threads_for(n_threads), &asked, &threads) : 0;
 }

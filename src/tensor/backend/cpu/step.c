@@ -57,7 +57,7 @@ static bool same_tensor(const struct ggml_tensor *a, const struct ggml_tensor *b
     return other == 0;
 }
 
-static bool alike(const struct ggml_tensor *a, const struct ggml_tensor *b) {
+bool step_alike(const struct ggml_tensor *a, const struct ggml_tensor *b) {
     if (a->op != b->op || !same_tensor(a, b) || memcmp(a->op_params, b->op_params, sizeof a->op_params) != 0) return false;
     for (int k = 0; k < GGML_MAX_SRC; k++) {
         const struct ggml_tensor *s = a->src[k], *t = b->src[k];
@@ -70,7 +70,7 @@ static bool alike(const struct ggml_tensor *a, const struct ggml_tensor *b) {
 static bool needs_same(const struct ggml_cgraph *g, const struct step *s, const struct step *o) {
     if (s->fuse != o->fuse || s->n_nodes != o->n_nodes || s->n_threads != o->n_threads) return false;
     for (int k = 0; k < s->n_nodes; k++) {
-        if (!alike(g->nodes[s->first + k], g->nodes[o->first + k])) return false;
+        if (!step_alike(g->nodes[s->first + k], g->nodes[o->first + k])) return false;
     }
     return true;
 }

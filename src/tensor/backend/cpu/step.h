@@ -13,6 +13,8 @@ struct step {
 
 // The first step at or after node i for nth threads; false if nothing more runs. singly: no nodes are computed as one.
 bool step_find(const struct ggml_cgraph *g, int i, int nth, bool singly, struct step *s);
+// Whether two nodes have the same operation, parameters, shapes and strides, sources included: both need the same.
+bool step_alike(const struct ggml_tensor *a, const struct ggml_tensor *b);
 size_t step_scratch(const struct ggml_cgraph *g, const struct step *s);
 void step_run(const struct step *s, struct task *k, const struct ggml_cgraph *g);
 

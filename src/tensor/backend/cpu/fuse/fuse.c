@@ -44,14 +44,16 @@ const struct fuse *fuse_find(const struct ggml_cgraph *g, int i, int *n) {
     return NULL;
 }
 
-size_t fuse_scratch(const struct ggml_cgraph *g, int i, int n_threads, int *most) {
+size_t fuse_scratch(const struct ggml_cgraph *g, int i, int n_threads, int *most, int *longest) {
     size_t bytes = 0;
+    *longest = 0;
     for (int k = 0; k < N_PATTERNS; k++) {
         const int n = match(patterns[k], g, i);
         if (n == 0) continue;
         const int nth = patterns[k]->threads(&g->nodes[i], n, n_threads);
         const size_t need = patterns[k]->scratch(&g->nodes[i], n, nth);
         if (nth > *most) *most = nth;
+        if (n > *longest) *longest = n;
         if (need > bytes) bytes = need;
     }
     return bytes;

@@ -34,8 +34,8 @@ int fuse_span(const struct ggml_cgraph *g, int i);
 // How node i is computed: the pattern that begins there and the number of nodes it spans; NULL: by itself.
 const struct fuse *fuse_find(const struct ggml_cgraph *g, int i, int *n);
 // The most scratch that any pattern beginning at node i needs, with as many of n_threads threads as are of use, whether memory
-// is planned yet or not. *most: raised to that number of threads.
-size_t fuse_scratch(const struct ggml_cgraph *g, int i, int n_threads, int *most);
+// is planned yet or not. *most: raised to that number of threads. *longest: the most nodes that a pattern spans there, 0: there is none.
+size_t fuse_scratch(const struct ggml_cgraph *g, int i, int n_threads, int *most, int *longest);
 // Whether all is there for a planned pattern to run: what it reads from outside, and what others read of it.
 bool fuse_ready(struct ggml_tensor *const *nodes, int n);
 
