@@ -20,11 +20,11 @@ static void skip_space(struct parser *s) {
     while (*s->p == ' ') s->p++;
 }
 
+// tok: one character or two.
 static bool take(struct parser *s, const char *tok) {
     skip_space(s);
-    const size_t n = strlen(tok);
-    if (strncmp(s->p, tok, n) != 0) return false;
-    s->p += n;
+    if (s->p[0] != tok[0] || (tok[1] && s->p[1] != tok[1])) return false;
+    s->p += tok[1] ? 2 : 1;
     return true;
 }
 
@@ -46,7 +46,7 @@ static double symbol(struct parser *s, const char *name, size_t n) {
     if (n == 1 && *name == 'i') return s->il < 0 ? 0 : s->il;
     for (int f = 0; f < HP_COUNT; f++) {
         const char *sym = hparams_info((enum hp_field) f)->symbol;
-        if (strlen(sym) == n && !strncmp(sym, name, n)) return hparams_get(s->hp, (enum hp_field) f, s->il);
+        if (sym[0] == name[0] && !strncmp(sym, name, n) && !sym[n]) return hparams_get(s->hp, (enum hp_field) f, s->il);
     }
     s->bad = true;
     return 0;

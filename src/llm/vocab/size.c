@@ -44,9 +44,7 @@ static size_t specials_memory(const struct gguf_context *meta, size_t n) {
     enum err e = trie_init(&t);
     for (size_t i = 0; type && i < n && e == ERR_OK; i++) {
         size_t len;
-        if (type[i] != LLAMA_TOKEN_TYPE_CONTROL && type[i] != LLAMA_TOKEN_TYPE_UNKNOWN &&
-            type[i] != LLAMA_TOKEN_TYPE_USER_DEFINED)
-            continue;
+        if (type[i] < LLAMA_TOKEN_TYPE_UNKNOWN || type[i] > LLAMA_TOKEN_TYPE_USER_DEFINED) continue;  // and control between
         const char *p = gguf_get_arr_str_view(meta, texts, i, &len);
         if (len > 0) e = trie_add(&t, p, len, (int32_t) i);
     }

@@ -134,31 +134,42 @@ size_t gguf_scalar_size(enum gguf_type type) {
     return (unsigned) type < GGUF_TYPE_COUNT ? sizes[type] : 0;
 }
 
+// Strings from i to n that have arrived, in a tight loop: vocabularies have hundreds of thousands. Gives the first that has not.
+static uint64_t hop(struct reader *r, uint64_t start, uint32_t *offs, uint64_t i, uint64_t n) {
+    const uint8_t *const p = r->src->p + start;
+    uint64_t at = r->pos - start, have = r->src->have - start;
+    if (have > GGUF_MAX_STR_ARRAY) have = GGUF_MAX_STR_ARRAY;
+    while (i < n && at + 8 <= have) {
+        const uint64_t len = get_u64(p + at);
+        if (len > have - at - 8) break;
+        offs[i++] = (uint32_t) (at + 8);
+        at += 8 + len;
+    }
+    r->pos = start + at;
+    return i;
+}
+
 static enum err read_str_array(struct reader *r, struct kv *kv, const char *key) {
-    uint64_t n = kv->n, start = r->pos;
+    uint64_t n = kv->n, start = r->pos, i = 0;
     if (n > left(r) / 8) return need(r, n > UINT64_MAX / 8 ? UINT64_MAX : n * 8, "the array", key);
     size_t cap = 0;
-    for (uint64_t i = 0; i < n; i++) {
+    while (i < n) {
         // grown as the strings arrive if the end is not known, at once otherwise
-        if (i >= cap) {
+        if (i == cap) {
             cap = r->src->exact_end ? (size_t) n : cap ? cap * 2 : 64;
             uint32_t *offs = realloc(kv->strs.offs, cap * sizeof *offs);
             if (!offs)
                 return err_set(ERR_NOMEM, "gguf: no memory for the %llu strings of key '%s'", (unsigned long long) n, key);
             kv->strs.offs = offs;
         }
+        i = hop(r, start, kv->strs.offs, i, n < cap ? n : cap);
+        if (i == n || i == cap) continue;
         uint64_t at, len;
-        if (left(r) >= 8 && r->pos + 8 <= r->src->have && get_u64(r->src->p + r->pos) <= r->src->have - r->pos - 8) {
-            len = get_u64(r->src->p + r->pos);
-            at = r->pos + 8;
-            r->pos = at + len;
-        } else {
-            TRY(read_string(r, &at, &len, "a string of the array", key));
-        }
+        TRY(read_string(r, &at, &len, "a string of the array", key));
         if (r->pos - start > GGUF_MAX_STR_ARRAY) {
             return err_set(ERR_UNSUPPORTED, "gguf: the strings of key '%s' take more than 4 GiB", key);
         }
-        kv->strs.offs[i] = (uint32_t) (at - start);
+        kv->strs.offs[i++] = (uint32_t) (at - start);
     }
     kv->bytes = r->pos - start;
     return ERR_OK;
