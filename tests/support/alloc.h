@@ -1,5 +1,6 @@
 // Counts heap allocations, and makes the k-th one fail. Include in one file of a test program: it takes the place of malloc and
-// its kin for the whole process, libraries included (glibc; not together with sanitizers, which bring their own).
+// its kin for the whole process (glibc; not together with sanitizers, which bring their own): with ALLOC_EVERYWHERE defined before, for
+// shared libraries that the program is linked with, too.
 #pragma once
 
 #include <errno.h>
@@ -35,6 +36,9 @@ static inline int64_t alloc_stop(void) {
 }
 
 #if ALLOC_COUNTED
+#ifdef ALLOC_EVERYWHERE
+#pragma GCC visibility push(default)
+#endif
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *p, size_t size);
@@ -72,4 +76,7 @@ void free(void *p) {
     if (p) atomic_fetch_sub(&alloc_live, 1);
     __libc_free(p);
 }
+#ifdef ALLOC_EVERYWHERE
+#pragma GCC visibility pop
+#endif
 #endif
