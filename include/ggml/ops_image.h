@@ -96,8 +96,8 @@ GGML_API struct ggml_tensor *ggml_conv_3d_direct(struct ggml_context *ctx, struc
 GGML_API struct ggml_tensor *ggml_pool_1d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0,
                                           int s0, int p0);
 
-// Largest or mean of windows [k0, k1]: a [W, H, C, N] float -> [OW, OH, C, N] F32. The mean divides by k0 k1. Paddings are
-// whole numbers below the window's size.
+// Largest or mean of windows [k0, k1]: a [W, H, C, N] float -> [OW, OH, C, N] F32, OW = (W + 2 p0 - k0) / s0 + 1. The mean divides by
+// k0 k1. Paddings lie below the window's size; half a place is one at the far end alone.
 GGML_API struct ggml_tensor *ggml_pool_2d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0,
                                           int k1, int s0, int s1, float p0, float p1);
 

@@ -405,6 +405,7 @@ void llama_attach_threadpool(struct llama_context *ctx, ggml_threadpool_t thread
 void llama_detach_threadpool(struct llama_context *ctx) {
     if (!ctx) return;
     ctx->pool = ctx->pool_batch = NULL;
+    ggml_backend_cpu_set_threadpool(ctx->cpu, NULL);  // the caller may free the pool now
 }
 
 void llama_set_embeddings(struct llama_context *ctx, bool embeddings) {

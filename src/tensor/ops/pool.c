@@ -1,32 +1,32 @@
 // POOL_1D, POOL_2D: the largest or the mean of each window; POOL_2D_BACK: the gradient. The mean divides by the window's size, places
 // outside counted as zeros (in one dimension: by the places inside). F32, F16 and BF16 of any layout.
-// op_params: [0] which, then kernel, stride, padding (2d: each in x and y).
+// op_params: [0] which, then kernel, stride, padding (2d: each in x and y; [7] and [8] add that many places at the far ends alone).
 #include "ops/conv_int.h"
 #include "ops/backward.h"
 
 #include <math.h>
 
 struct window {
-    int64_t k[2], s[2], p[2];
+    int64_t k[2], s[2], p[2], more[2];
 };
 
 static struct window window_of(const struct ggml_tensor *t, bool flat) {
     const int32_t *q = t->op_params;
-    if (flat) return (struct window){{q[1], 1}, {q[2], 1}, {q[3], 0}};
-    return (struct window){{q[1], q[2]}, {q[3], q[4]}, {q[5], q[6]}};
+    if (flat) return (struct window){{q[1], 1}, {q[2], 1}, {q[3], 0}, {0, 0}};
+    return (struct window){{q[1], q[2]}, {q[3], q[4]}, {q[5], q[6]}, {q[7], q[8]}};
 }
 
-static int64_t pooled(int64_t in, int64_t k, int64_t s, int64_t p) { return in + 2 * p < k ? 0 : (in + 2 * p - k) / s + 1; }
+static int64_t pooled(int64_t in, int64_t k, int64_t s) { return in < k ? 0 : (in - k) / s + 1; }
 
 static enum err check(const struct ggml_tensor *t, const struct ggml_tensor *a, const struct window *w, int64_t out[2]) {
     const int32_t which = tensor_param_i32(t, 0);
     if (which != GGML_OP_POOL_MAX && which != GGML_OP_POOL_AVG)
         return err_set(ERR_INVALID, "%s: there is no pooling %d", op_what(t), (int) which);
     for (int i = 0; i < 2; i++) {
-        if (w->k[i] < 1 || w->s[i] < 1 || w->p[i] < 0 || w->p[i] >= w->k[i])
+        if (w->k[i] < 1 || w->s[i] < 1 || w->p[i] < 0 || w->more[i] < 0 || w->p[i] + w->more[i] >= w->k[i])
             return err_set(ERR_INVALID, "%s: window %lld, stride %lld, padding %lld in dimension %d", op_what(t),
                            (long long) w->k[i], (long long) w->s[i], (long long) w->p[i], i);
-        out[i] = pooled(a->ne[i], w->k[i], w->s[i], w->p[i]);
+        out[i] = pooled(a->ne[i] + 2 * w->p[i] + w->more[i], w->k[i], w->s[i]);
         if ((i == 0 || t->op != GGML_OP_POOL_1D) && out[i] < 1)
             return err_set(ERR_INVALID, "%s: a window of %lld does not fit " SHAPE_FMT, op_what(t), (long long) w->k[i],
                            SHAPE_ARG(a));
@@ -159,7 +159,7 @@ static enum err backward(struct backward *b, struct ggml_tensor *t) {
     const int32_t *p = t->op_params;
     return backward_add(b, t->src[0],
                         ggml_pool_2d_back(b->ctx, backward_grad(b, t), t->src[0], (enum ggml_op_pool) p[0], p[1], p[2], p[3],
-                                          p[4], (float) p[5], (float) p[6]));
+                                          p[4], (float) p[5] + 0.5f * (float) p[7], (float) p[6] + 0.5f * (float) p[8]));
 }
 
 // ---- builders -------------------------------------------------------------------------------------------------------------------
@@ -168,15 +168,18 @@ struct ggml_tensor *ggml_pool_1d(struct ggml_context *ctx, struct ggml_tensor *a
                                  int p0) {
     return op_build(ctx, GGML_OP_POOL_1D, false, (int32_t[]){(int32_t) op, k0, s0, p0}, 4, &a, 1);
 }
+// Half a place of padding is a whole one at the far end (networks with windows of 2 and steps of 1 keep their size so).
+static int32_t odd(float p) { return (int32_t) (2 * p) - 2 * (int32_t) p; }
+
 struct ggml_tensor *ggml_pool_2d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0, int k1,
                                  int s0, int s1, float p0, float p1) {
-    const int32_t params[7] = {(int32_t) op, k0, k1, s0, s1, (int32_t) p0, (int32_t) p1};
-    return op_build(ctx, GGML_OP_POOL_2D, false, params, 7, &a, 1);
+    const int32_t params[9] = {(int32_t) op, k0, k1, s0, s1, (int32_t) p0, (int32_t) p1, odd(p0), odd(p1)};
+    return op_build(ctx, GGML_OP_POOL_2D, false, params, 9, &a, 1);
 }
 struct ggml_tensor *ggml_pool_2d_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *af,
                                       enum ggml_op_pool op, int k0, int k1, int s0, int s1, float p0, float p1) {
-    const int32_t params[7] = {(int32_t) op, k0, k1, s0, s1, (int32_t) p0, (int32_t) p1};
-    return op_build(ctx, GGML_OP_POOL_2D_BACK, false, params, 7, (struct ggml_tensor *[]){a, af}, 2);
+    const int32_t params[9] = {(int32_t) op, k0, k1, s0, s1, (int32_t) p0, (int32_t) p1, odd(p0), odd(p1)};
+    return op_build(ctx, GGML_OP_POOL_2D_BACK, false, params, 9, (struct ggml_tensor *[]){a, af}, 2);
 }
 
 const struct op op_pool_1d = {.id = GGML_OP_POOL_1D,

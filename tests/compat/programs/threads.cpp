@@ -30,11 +30,10 @@ int main(int, char **argv) {
             if (i == 5) {
                 llama_detach_threadpool(ctx.get());
                 llama_set_n_threads(ctx.get(), 1, 1);
+                ggml_threadpool_free(pool);
+                ggml_threadpool_free(pool_batch);
             }
         }
-        ctx.reset();
-        ggml_threadpool_free(pool);
-        ggml_threadpool_free(pool_batch);
     };
     std::thread a(work, 0), b(work, 1);
     a.join();

@@ -208,8 +208,8 @@ ONE(test_im2col, -1, 1, ggml_sqr(c, ggml_im2col(c, tensor(3, 2, 2, 1, 0, 1), x, 
 ONE(test_im2col_back, -1, 1,
     ggml_sqr(c, ggml_im2col_back(c, ggml_reshape_4d(c, x, 4, 3, 4, 1), tensor(2, 2, 1, 1, 0, 1), (int64_t[]){4, 5, 1, 1}, 1,
                                  1, 0, 0, 1, 1, true)))
-ONE(test_pool_max, -1, 1, ggml_sqr(c, ggml_pool_2d(c, x, GGML_OP_POOL_MAX, 3, 2, 2, 1, 1, 0)))
-ONE(test_pool_avg, -1, 1, ggml_sqr(c, ggml_pool_2d(c, x, GGML_OP_POOL_AVG, 3, 2, 2, 1, 1, 0)))
+ONE(test_pool_max, -1, 1, ggml_sqr(c, ggml_pool_2d(c, x, GGML_OP_POOL_MAX, 3, 2, 2, 1, 1, 0.5f)))
+ONE(test_pool_avg, -1, 1, ggml_sqr(c, ggml_pool_2d(c, x, GGML_OP_POOL_AVG, 3, 2, 2, 1, 1.5f, 0)))
 ONE(test_conv_2d, -1, 1, ggml_conv_2d(c, ggml_reshape_4d(c, x, 3, 2, 2, 4), tensor(6, 5, 2, 2, -1, 1), 1, 1, 1, 0, 1, 1))
 ONE(test_pad, -1, 1, ggml_sqr(c, ggml_pad_ext(c, x, 1, 2, 0, 1, 1, 0, 0, 1)))
 ONE(test_roll, -1, 1, ggml_sqr(c, ggml_roll(c, x, 2, -1, 1, 0)))
