@@ -159,6 +159,21 @@ def joined(m):
         yield "one matrix for q, k and v", a, m, None
 
 
+# Sheets whose set S lacks the fused projection.
+UNSCALED = ("cogvlm", "minimax-01", "openelm", "plamo2", "plamo3", "qwen3next", "modern-bert", "mimo2", "kimi-linear", "gemma4")
+
+
+def scaled(m):
+    """The scale of a fused projection: applied before its bias, or, where no sheet names it, not at all."""
+    names = [n for n in m.w if n.endswith("attn_qkv.weight")]
+    if names and not any(n.replace("weight", "scale") in m.w for n in names):
+        a, b = m.copy(), m.copy()
+        for n in names:
+            a.w[n.replace("weight", "scale")] = np.full(1, 0.5, np.float32)
+            b.w[n] = b.w[n] * np.float32(1 if m.arch in UNSCALED else 0.5)
+        yield "scale of the fused projection", a, b, None
+
+
 def one_key_head(m):
     a, b, n = m.copy(), m.copy(), 0
     for i in range(m.key("block_count")):
@@ -220,7 +235,7 @@ LOOSE = {"dbrx-moe", "glm-dsa-moe", "deepseek32-moe", "kimi-k3-moe", "qwen3moe-m
 
 
 def check(lib, name, m, folder):
-    for form in (other_types, tied, joined, one_key_head, half_the_heads, arrays):
+    for form in (other_types, tied, joined, scaled, one_key_head, half_the_heads, arrays):
         if form is half_the_heads and name.startswith(HEADS_GIVEN):
             continue
         for what, a, b, allowed in form(m):

@@ -35,7 +35,7 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
         m.attn_qkv = l->vis_attn_qkv, m.attn_output = l->vis_attn_output;
         m.ffn_gate = l->vis_gate, m.ffn_up = l->vis_up, m.ffn_down = l->vis_down;
     }
-    return blk_pre_norm(g, &m, x, il, &(struct form_opts){.attn = {.raw_qkv = true}});
+    return blk_pre_norm(g, &m, x, il, &(struct form_opts){0});
 }
 
 const struct arch arch_cogvlm = {

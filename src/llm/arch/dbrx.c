@@ -19,7 +19,7 @@ static const struct arch_tensor tensors[] = {
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     return blk_pre_norm(g, l, x, il,
                         &(struct form_opts){.norm = NORM_LN,
-                                            .attn = {.clamp = g->hp->f_clamp_kqv, .raw_qkv = true},
+                                            .attn = {.clamp = g->hp->f_clamp_kqv},
                                             .moe = {.gate = GATE_SOFTMAX, .norm = true}});
 }
 

@@ -8,7 +8,7 @@ static const struct arch_tensor tensors[] = {
     T_OUT_NORM_B,
     T_OUT_TIED,
     T_NORM_B(attn_norm),
-    {SLOT_attn_norm_2, "E", T_OPT | T_BIAS, 0, 0, 0, 0},
+    {SLOT_attn_norm_2, "E", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
     {SLOT_attn_qkv, "E,E+2*K*D", T_SCALE, 0, 0, 0, 0},
     {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
     {SLOT_ffn_up, "E,F", 0, 0, 0, 0, 0},
@@ -22,7 +22,7 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
     struct ggml_tensor *n = blk_norm(g, x, &l->attn_norm, NORM_LN);
     struct ggml_tensor *seen =
         l->attn_norm_2.w ? blk_norm(g, x, &l->attn_norm_2, NORM_LN) : n;  // the network takes the first norm
-    struct ggml_tensor *cur = blk_self_attn(g, l, seen, il, &(struct attn_opts){.raw_qkv = true});
+    struct ggml_tensor *cur = blk_self_attn(g, l, seen, il, &(struct attn_opts){0});
     blk_select3(g, il, &cur, &x, &n);
     struct ggml_tensor *ffn = blk_ffn_layer(g, l, n, ACT_GELU);
     return ggml_add(g->ctx, ggml_add(g->ctx, cur, x), ffn);

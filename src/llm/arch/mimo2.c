@@ -40,8 +40,8 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
     const float vs = g->hp->f_attn_value_scale;
-    struct ggml_tensor *cur = blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il,
-                                            &(struct attn_opts){.sinks = l->attn_sinks.w, .raw_qkv = true});
+    struct ggml_tensor *cur =
+        blk_self_attn(g, l, blk_norm(g, x, &l->attn_norm, NORM_RMS), il, &(struct attn_opts){.sinks = l->attn_sinks.w});
     blk_select(g, il, &cur, &x);
     if (vs != 0 && vs != 1.0f) cur = ggml_scale(g->ctx, cur, vs);
     x = ggml_add(g->ctx, cur, x);

@@ -16,7 +16,7 @@ static const struct arch_tensor tensors[] = {
 };
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_pre_norm(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD, .raw_qkv = true}});
+    return blk_pre_norm(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD}});
 }
 
 const struct arch arch_openelm = {

@@ -26,7 +26,7 @@ static enum err setup(struct hparams *hp, const struct model_build *b) {
 }
 
 static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct ggml_tensor *x, int il) {
-    return blk_sandwich(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD, .raw_qkv = true}});
+    return blk_sandwich(g, l, x, il, &(struct form_opts){.attn = {.qk_norm = QK_NORM_HEAD}});
 }
 
 const struct arch arch_plamo3 = {

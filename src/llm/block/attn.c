@@ -225,8 +225,7 @@ static struct ggml_tensor *add_qkv_bias(struct graph *g, const struct layer *l, 
 
 static struct ggml_tensor *project(struct graph *g, const struct weight *w, struct ggml_tensor *x,
                                    const struct attn_opts *o) {
-    const struct weight plain = {w->w, NULL, NULL};
-    struct ggml_tensor *y = blk_linear(g, o->raw_qkv ? &plain : w, x);
+    struct ggml_tensor *y = blk_linear(g, w, x);
     return o->clamp > 0 ? ggml_clamp(g->ctx, y, -o->clamp, o->clamp) : y;
 }
 
@@ -248,8 +247,8 @@ struct qkv blk_qkv(struct graph *g, const struct layer *l, struct ggml_tensor *x
         return a;
     }
     struct ggml_tensor *y = blk_matmul(g, l->attn_qkv.w, x);
-    if (l->attn_qkv.s && !o->raw_qkv) y = ggml_mul(c, y, l->attn_qkv.s);
-    if (!o->raw_qkv) y = add_qkv_bias(g, l, y);
+    if (l->attn_qkv.s) y = ggml_mul(c, y, l->attn_qkv.s);
+    y = add_qkv_bias(g, l, y);
     if (o->clamp > 0) y = ggml_clamp(c, y, -o->clamp, o->clamp);
     const size_t es = sizeof(float), row = y->nb[1];
     return (struct qkv){ggml_view_3d(c, y, dq, h, t, es * (size_t) dq, row, 0),

@@ -89,7 +89,6 @@ struct attn_opts {
     bool no_window;                 // full attention in this layer, whatever hp->is_swa says
     bool no_out;                    // leave out attn_output
     float clamp;                    // q, k, v to [-clamp, clamp]
-    bool raw_qkv;                   // no biases
     bool q_gated;                   // rows of q are [query, gate] per head; the result times sigmoid(gate)
 };
 struct qkv {

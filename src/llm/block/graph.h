@@ -31,14 +31,17 @@ _Static_assert(sizeof(struct ubatch_shape) == 6 * 4 + 8 + 2 * 4, "padding in a s
 // A micro-batch with its data. Rows lie sequence by sequence where n_seq_tokens > 0.
 struct ubatch {
     struct ubatch_shape n;
-    const int32_t *token;            // [n_tokens]
-    const float *embd;               // [n_tokens][n_embd_inp]
-    const float *state;              // [n_tokens][n_embd], what a draft head continues
-    const int32_t *pos;              // [n_pos][n_tokens]: one position, or four under M-RoPE
-    const int32_t *slot;             // [n_tokens] row of the block table
-    struct place_row *rows;          // [n_tokens]
-    const int32_t *out;              // [n_outputs] rows that are wanted
-    const int32_t *seq;              // [n_seqs] sequence ids
+    const int32_t *token;    // [n_tokens]
+    const float *embd;       // [n_tokens][n_embd_inp]
+    const float *state;      // [n_tokens][n_embd], what a draft head continues
+    const int32_t *pos;      // [n_pos][n_tokens]: one position, or four under M-RoPE
+    const int32_t *slot;     // [n_tokens] row of the block table
+    struct place_row *rows;  // [n_tokens]
+    const int32_t *out;      // [n_outputs] rows that are wanted
+    const int32_t *seq;      // [n_seqs] sequence ids
+    const float *sum;        // [n_seq_max][n_sum] of earlier micro-batches' rows, where n_summed (of [n_seq_max]) isn't 0
+    const int32_t *n_summed;
+    int32_t n_sum;
     const int32_t *rs_src, *rs_dst;  // [n_seqs], [n_rs][n_seqs]
 };
 

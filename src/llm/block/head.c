@@ -1,4 +1,6 @@
 // The end of the residual stream: final norm, embeddings, logits, pooling.
+#include <string.h>
+
 #include "block/block.h"
 
 // Not in place: a gradient needs what would be overwritten.
@@ -58,8 +60,18 @@ static void fill_pool(const struct graph_input *in, const struct graph *g, const
     }
 }
 
+// What the rows of earlier micro-batches add up to.
+static void fill_sum(const struct graph_input *in, const struct graph *g, const struct ubatch *ub, void *dst) {
+    (void) g;
+    const size_t n = (size_t) in->t->ne[0] * sizeof(float);
+    memset(dst, 0, n * (size_t) ub->n.n_seqs);
+    for (int s = 0; s < ub->n.n_seqs; s++)
+        if (ub->n_summed[ub->seq[s]])
+            memcpy((char *) dst + (size_t) s * n, ub->sum + (size_t) ub->seq[s] * (size_t) ub->n_sum, n);
+}
+
 // Mean of each sequence's rows, added in order of position: no product with a matrix of ones, whose sums would depend on where in
-// the batch the sequence stands.
+// the batch the sequence stands. With a third source, the sum alone, begun with that: more may follow in the next micro-batch.
 static void pool_mean(struct ggml_tensor *dst, int ith, int nth, void *ud) {
     (void) ud;
     const struct ggml_tensor *x = dst->src[0], *map = dst->src[1];
@@ -67,23 +79,25 @@ static void pool_mean(struct ggml_tensor *dst, int ith, int nth, void *ud) {
     for (int64_t s = ith; s < dst->ne[1]; s += nth) {
         float *out = (float *) (void *) ((char *) dst->data + (size_t) s * dst->nb[1]);
         int64_t n = 0;
-        for (int64_t e = 0; e < dst->ne[0]; e++) out[e] = 0;
+        const struct ggml_tensor *sum = dst->src[2];
+        for (int64_t e = 0; e < dst->ne[0]; e++) out[e] = sum ? ((const float *) sum->data)[s * dst->ne[0] + e] : 0;
         for (int64_t i = 0; i < map->ne[1]; i++) {
             if (m[2 * i] != s) continue;
             const float *row = (const float *) (const void *) ((const char *) x->data + (size_t) m[2 * i + 1] * x->nb[1]);
             for (int64_t e = 0; e < dst->ne[0]; e++) out[e] += row[e];
             n++;
         }
-        for (int64_t e = 0; n && e < dst->ne[0]; e++) out[e] /= (float) n;
+        for (int64_t e = 0; n && !sum && e < dst->ne[0]; e++) out[e] /= (float) n;
     }
 }
 
 struct ggml_tensor *blk_pool(struct graph *g, struct ggml_tensor *x, enum llama_pooling_type kind) {
     switch (kind) {
         case LLAMA_POOLING_TYPE_MEAN: {
-            struct ggml_tensor *args[2] = {x, graph_input(g, GGML_TYPE_I32, 2, g->n.n_tokens, fill_pool, 0, 0, 0)->t};
-            return ggml_custom_4d(g->ctx, GGML_TYPE_F32, x->ne[0], g->n.n_seqs, 1, 1, args, 2, pool_mean, GGML_N_TASKS_MAX,
-                                  NULL);
+            struct ggml_tensor *args[3] = {x, graph_input(g, GGML_TYPE_I32, 2, g->n.n_tokens, fill_pool, 0, 0, 0)->t};
+            if (g->mem) args[2] = graph_input(g, GGML_TYPE_F32, x->ne[0], g->n.n_seqs, fill_sum, 0, 0, 0)->t;
+            return ggml_custom_4d(g->ctx, GGML_TYPE_F32, x->ne[0], g->n.n_seqs, 1, 1, args, g->mem ? 3 : 2, pool_mean,
+                                  GGML_N_TASKS_MAX, NULL);
         }
         case LLAMA_POOLING_TYPE_LAST: return ggml_get_rows(g->ctx, x, in_seq_last(g));
         default: return ggml_get_rows(g->ctx, x, in_seq_first(g));

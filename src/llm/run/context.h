@@ -65,8 +65,8 @@ struct outputs {
     int32_t *order;        // row -> batch index
     int32_t n_batch;       // tokens of the last batch
     bool sorted, has_logits, has_embd;
-    float *embd_seq;  // [n_seq_max][n_embd_pooled]
-    bool *has_seq;
+    float *embd_seq;     // [n_seq_max][n_embd_pooled]; until the batch is done, a mean's sum of the rows so far
+    int32_t *n_rows_of;  // [n_seq_max] rows of the batch that each was made of, 0: there is none
     int32_t n_embd_pooled;
 };
 

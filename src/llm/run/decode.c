@@ -101,6 +101,9 @@ static struct ubatch make_ubatch(struct llama_context *ctx, const struct batch_v
     ub.rows = p->rows + u->r0;
     ub.out = p->out_rows;
     ub.seq = p->seqs;
+    ub.sum = ctx->out.embd_seq;
+    ub.n_summed = ctx->out.n_rows_of;
+    ub.n_sum = ctx->out.n_embd_pooled;
     ub.n.sampler_rows = samplers_rows(ctx, &ub);
     ub.rs_src = p->rs_src;
     ub.rs_dst = p->rs_dst;
@@ -125,15 +128,26 @@ static void collect(struct llama_context *ctx, const struct ubatch *ub, const st
     }
     for (int32_t s = 0; g->pooled && s < ub->n.n_seqs; s++) {
         const size_t w = (size_t) g->pooled->ne[0] * sizeof(float);
-        ggml_backend_tensor_get(g->pooled, o->embd_seq + (size_t) ub->seq[s] * (size_t) o->n_embd_pooled, (size_t) s * w, w);
-        o->has_seq[ub->seq[s]] = true;
+        const int32_t q = ub->seq[s];
+        if (ctx->cp.pooling == LLAMA_POOLING_TYPE_CLS && o->n_rows_of[q]) continue;  // the first row has been
+        ggml_backend_tensor_get(g->pooled, o->embd_seq + (size_t) q * (size_t) o->n_embd_pooled, (size_t) s * w, w);
     }
+    for (int32_t i = 0; g->pooled && i < ub->n.n_tokens; i++) o->n_rows_of[ub->rows[i].seq[0]]++;
     for (size_t i = 0; i < n; i++) {
         const int32_t at = ctx->plan.src[u->r0 + ub->out[i]];
         if (o->n && o->order[o->n - 1] > at) o->sorted = false;
         o->order[o->n] = at;
         o->row_of[at] = o->n++;
     }
+}
+
+// The sums of models with a memory, whose sequences may take several micro-batches, become means.
+static void divide_sums(const struct llama_context *ctx) {
+    const struct outputs *o = &ctx->out;
+    if (!ctx->at->g.pooled || !ctx->at->g.mem || ctx->cp.pooling != LLAMA_POOLING_TYPE_MEAN) return;
+    for (int32_t s = 0; s < ctx->cp.n_seq_max; s++)
+        for (int32_t e = 0; e < o->n_embd_pooled && o->n_rows_of[s]; e++)
+            o->embd_seq[(size_t) s * (size_t) o->n_embd_pooled + (size_t) e] /= (float) o->n_rows_of[s];
 }
 
 // An encoder's states stay for the decoder.
@@ -235,6 +249,7 @@ int context_process(struct llama_context *ctx, const struct batch_view *b, bool 
         if (e == 1) say_full(ctx, b);
         if (e != 0) return e;
     }
+    divide_sums(ctx);
     count_perf(ctx, b->n_tokens, t0);
     return 0;
 }

@@ -24,7 +24,7 @@ static void list_tables(const struct llama_context *ctx, struct outputs *o, stru
     t[0] = (struct table){(void **) &o->row_of, n_batch * sizeof *o->row_of};
     t[1] = (struct table){(void **) &o->order, (size_t) o->n_max * sizeof *o->order};
     t[2] = (struct table){(void **) &o->embd_seq, n_seq * (size_t) o->n_embd_pooled * sizeof *o->embd_seq};
-    t[3] = (struct table){(void **) &o->has_seq, n_seq * sizeof *o->has_seq};
+    t[3] = (struct table){(void **) &o->n_rows_of, n_seq * sizeof *o->n_rows_of};
 }
 
 size_t outputs_overhead(const struct llama_context *ctx) {
@@ -72,7 +72,7 @@ static void release(struct outputs *o) {
     free(o->row_of);
     free(o->order);
     free(o->embd_seq);
-    free(o->has_seq);
+    free(o->n_rows_of);
     memset(o, 0, sizeof *o);
 }
 
@@ -103,7 +103,7 @@ enum err outputs_begin(struct llama_context *ctx, int n_tokens, int n_rows) {
     o->sorted = true;
     o->has_logits = o->has_embd = false;
     o->n_batch = n_tokens;
-    memset(o->has_seq, 0, (size_t) ctx->cp.n_seq_max * sizeof *o->has_seq);
+    memset(o->n_rows_of, 0, (size_t) ctx->cp.n_seq_max * sizeof *o->n_rows_of);
     for (int i = 0; i < n_tokens; i++) o->row_of[i] = -1;
     if (n_rows > o->n_max)
         return err_set(ERR_INVALID, "the batch asks for %d outputs; the context has room for %d (n_outputs_max)", n_rows,
@@ -194,6 +194,6 @@ float *llama_get_embeddings_ith(struct llama_context *ctx, int32_t i) {
 }
 
 float *llama_get_embeddings_seq(struct llama_context *ctx, llama_seq_id seq_id) {
-    if (!ctx || seq_id < 0 || seq_id >= ctx->cp.n_seq_max || !ctx->out.has_seq[seq_id]) return NULL;
+    if (!ctx || seq_id < 0 || seq_id >= ctx->cp.n_seq_max || !ctx->out.n_rows_of[seq_id]) return NULL;
     return ctx->out.embd_seq + (size_t) seq_id * (size_t) ctx->out.n_embd_pooled;
 }

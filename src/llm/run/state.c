@@ -96,7 +96,7 @@ static void set_outputs(struct llama_context *ctx, const struct saved_outputs *s
     o->has_logits = s->has_logits != 0;
     o->has_embd = s->has_embd != 0;
     o->sorted = true;
-    memset(o->has_seq, 0, (size_t) ctx->cp.n_seq_max * sizeof *o->has_seq);
+    memset(o->n_rows_of, 0, (size_t) ctx->cp.n_seq_max * sizeof *o->n_rows_of);
     memcpy(o->row_of, s->row_of, (size_t) s->n_batch * 4);
     memcpy(o->order, s->order, (size_t) s->n * 4);
     for (int32_t i = 1; i < s->n; i++) o->sorted &= o->order[i] > o->order[i - 1];

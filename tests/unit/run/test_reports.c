@@ -879,35 +879,39 @@ static void test_187_pieces(void **state) {
     llama_model_free(m);
 }
 
-// The pooled embedding of n tokens, with at most n_ubatch computed at once.
+// The pooled embeddings of two texts of n and n / 2 tokens in one batch, with at most n_ubatch computed at once.
 static void embed(struct llama_model *m, int n, int n_ubatch, enum llama_pooling_type pooling, float *out) {
-    struct llama_context_params cp = params(1280, 1, true);
+    struct llama_context_params cp = params(1280, 2, true);
     cp.n_batch = 1280;
     cp.n_ubatch = (uint32_t) n_ubatch;
     cp.embeddings = true;
     cp.pooling_type = pooling;
     struct llama_context *c = context(m, cp);
-    struct llama_batch b = llama_batch_init(n, 0, 1);
-    for (int i = 0; i < n; i++) put(&b, 0, i, tok(i), true);
+    struct llama_batch b = llama_batch_init(2 * n, 0, 1);
+    const size_t n_embd = (size_t) llama_model_n_embd_out(m);
+    for (int q = 0; q < 2; q++)
+        for (int i = 0; i < (q ? n / 2 : n); i++) put(&b, q, i, tok(i + 3 * q), true);
     assert_int_equal(llama_decode(c, b), 0);
-    assert_non_null(llama_get_embeddings_seq(c, 0));
-    memcpy(out, llama_get_embeddings_seq(c, 0), (size_t) llama_model_n_embd_out(m) * sizeof(float));
+    for (int q = 0; q < 2; q++) {
+        assert_non_null(llama_get_embeddings_seq(c, q));
+        memcpy(out + (size_t) q * n_embd, llama_get_embeddings_seq(c, q), n_embd * sizeof(float));
+    }
     llama_batch_free(b);
     llama_free(c);
 }
 
 static void test_147_long_embeddings(void **state) {
     (void) state;
-    static const char *const names[] = {"llama", "bert"};  // in pieces; at once, whatever the micro-batch
-    static const enum llama_pooling_type pooling[] = {LLAMA_POOLING_TYPE_LAST, LLAMA_POOLING_TYPE_MEAN};
-    static const int sizes[] = {63, 64, 65, 128, 129, 300};
-    for (int k = 0; k < 2; k++) {
+    static const char *const names[] = {"llama", "falcon-h1", "bert"};  // in pieces; at once, whatever the micro-batch
+    static const int sizes[] = {63, 64, 65, 129, 300};
+    for (int k = 0; k < 3; k++) {
         struct llama_model *m = model(names[k]);
-        const size_t bytes = (size_t) llama_model_n_embd_out(m) * sizeof(float);
+        const size_t bytes = 2 * (size_t) llama_model_n_embd_out(m) * sizeof(float);
         float *want = malloc(bytes), *got = malloc(bytes);
-        for (int i = 0; i < 6; i += test_small() ? 2 : 1) {
-            embed(m, sizes[i], 1280, pooling[k], want);
-            embed(m, sizes[i], 64, pooling[k], got);
+        for (int i = 0; i < 15; i += test_small() ? 2 : 1) {
+            const enum llama_pooling_type kind = (enum llama_pooling_type)(LLAMA_POOLING_TYPE_MEAN + i / 5);
+            embed(m, sizes[i % 5], 1280, kind, want);
+            embed(m, sizes[i % 5], 64, kind, got);
             assert_memory_equal(got, want, bytes);
             for (size_t j = 0; j < bytes / sizeof(float); j++) assert_true(isfinite(got[j]));
         }
