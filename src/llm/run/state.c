@@ -106,6 +106,15 @@ static void set_outputs(struct llama_context *ctx, const struct saved_outputs *s
 
 // ---- bytes ----------------------------------------------------------------------------------------------------------------
 
+// Part of a state is left out only where it is had back by cutting what is there, and the rest isn't: of models whose layers all
+// attend to everything, and of those that only keep states, nothing would remain or nothing is to spare.
+static uint32_t partial_flag(const struct llama_context *ctx, llama_state_seq_flags flags) {
+    const struct llama_memory_i *m = ctx->mem;
+    bool cut = false;
+    for (int l = 0; m && m->full && l < m->full->n_cache; l++) cut |= m->full->k[l] != NULL;
+    return cut && (m->swa || m->rs) ? flags & LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY : 0;
+}
+
 // seq < 0: the whole context. dst NULL: counts.
 static size_t write_state(struct llama_context *ctx, uint8_t *dst, size_t size, int32_t seq, llama_state_seq_flags flags) {
     if (!ctx || (seq >= 0 && seq >= ctx->cp.n_seq_max)) {
@@ -118,7 +127,7 @@ static size_t write_state(struct llama_context *ctx, uint8_t *dst, size_t size, 
     struct state_header h = {.magic = STATE_MAGIC,
                              .version = STATE_VERSION,
                              .kind = seq >= 0 ? STATE_SEQUENCE : STATE_CONTEXT,
-                             .flags = flags & LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY,
+                             .flags = partial_flag(ctx, flags),
                              .fingerprint = fingerprint(ctx)};
     if (dst && size < sizeof h) {
         (void) err_set(ERR_INVALID, "state: the buffer of %zu bytes is too small", size);
@@ -126,7 +135,7 @@ static size_t write_state(struct llama_context *ctx, uint8_t *dst, size_t size, 
     }
     struct state_out o = {.dst = dst ? dst + sizeof h : NULL, .cap = dst ? size - sizeof h : 0};
     if (seq < 0) put_outputs(ctx, &o);
-    if (ctx->mem) memory_write(ctx->mem, &o, seq, flags & LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
+    if (ctx->mem) memory_write(ctx->mem, &o, seq, h.flags != 0);
     if (o.overflow) {
         (void) err_set(ERR_INVALID, "state: the buffer of %zu bytes is too small", size);
         return 0;
@@ -169,7 +178,7 @@ static size_t read_state(struct llama_context *ctx, const uint8_t *src, size_t s
     ggml_clear_error();
     llama_synchronize(ctx);
     struct state_header h;
-    const uint32_t fl = flags & LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+    const uint32_t fl = partial_flag(ctx, flags);
     if (check_header(ctx, src, size, seq >= 0 ? STATE_SEQUENCE : STATE_CONTEXT, fl, &h) != ERR_OK) return 0;
     struct state_in in = {.src = src + sizeof h, .n = (size_t) h.bytes};
     struct saved_outputs out = {0};

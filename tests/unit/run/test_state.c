@@ -218,10 +218,48 @@ static void test_files(void **s) {
     llama_model_free(m);
 }
 
+// What a server keeps to go back to: part of a state set beside what cutting leaves. Models without such parts give the whole, which a
+// fresh context continues from.
+static void test_partial(void **s) {
+    (void) s;
+    static const struct {
+        const char *name;
+        bool whole;
+    } models[] = {{"llama", true}, {"mamba2", true}, {"gemma3", false}, {"falcon-h1", false}};
+    for (int i = 0; i < 4; i++) {
+        struct llama_model *m =
+            llama_model_load_from_file(maker_path(models[i].name, GGML_TYPE_F32), llama_model_default_params());
+        struct llama_context *c = context(m, 256, 2, GGML_TYPE_F16), *d = context(m, 256, 2, GGML_TYPE_F16);
+        const llama_state_seq_flags part = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+        float want[NV], got[NV];
+        feed(c, 0, 0, 90, 0, NULL);
+        const size_t n = llama_state_seq_get_size_ext(c, 0, part);
+        assert_true(models[i].whole ? n == llama_state_seq_get_size(c, 0) : n < llama_state_seq_get_size(c, 0));
+        uint8_t *state = malloc(n);
+        assert_int_equal(llama_state_seq_get_data_ext(c, state, n, 0, part), n);
+        feed(c, 0, 90, 97, 0, want);
+        assert_int_equal(llama_state_seq_set_data_ext(c, state, n, 0, part), n);
+        assert_true(llama_memory_seq_rm(llama_get_memory(c), 0, 90, -1));
+        feed(c, 0, 90, 97, 0, got);
+        assert_memory_equal(got, want, sizeof got);
+        assert_int_equal(llama_state_seq_set_data_ext(d, state, n, 1, part), n);
+        assert_int_equal(llama_memory_seq_pos_max(llama_get_memory(d), 1), models[i].whole ? 89 : -1);
+        if (models[i].whole) {
+            feed(d, 1, 90, 97, 0, got);
+            assert_memory_equal(got, want, sizeof got);
+        }
+        free(state);
+        llama_free(c);
+        llama_free(d);
+        llama_model_free(m);
+    }
+}
+
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_full),      cmocka_unit_test(test_window),
                                        cmocka_unit_test(test_recurrent), cmocka_unit_test(test_hybrid),
-                                       cmocka_unit_test(test_damage),    cmocka_unit_test(test_files)};
+                                       cmocka_unit_test(test_damage),    cmocka_unit_test(test_files),
+                                       cmocka_unit_test(test_partial)};
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }
