@@ -61,6 +61,9 @@ QWEN = {"token_embd": "transformer.wte", "output_norm": "transformer.ln_f", "att
         "ffn_up": "mlp.w1", "ffn_gate": "mlp.w2", "ffn_down": "mlp.c_proj"}
 BAILING = {"token_embd": "model.word_embeddings", "attn_qkv": "attention.query_key_value", "attn_output": "attention.dense", "attn_q_norm": "attention.query_layernorm",
            "attn_k_norm": "attention.key_layernorm", "exp_probs_b": "mlp.gate.expert_bias", **{f"ffn_{a}_shexp": f"mlp.shared_experts.{a}_proj" for a in ("gate", "up", "down")}}
+JINA = {"token_embd": "embeddings.word_embeddings", "token_types": "embeddings.token_type_embeddings", "token_embd_norm": "embeddings.LayerNorm", "attn_q": "attention.self.query",
+        "attn_k": "attention.self.key", "attn_v": "attention.self.value", "attn_output": "attention.output.dense", "attn_output_norm": "attention.output.LayerNorm",
+        "ffn_up": "mlp.gated_layers", "ffn_down": "mlp.wo", "layer_output_norm": "mlp.layernorm"}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
 # the case; class; prefix of layers; names beside the usual; what is done; config.json beside the usual
 CASES = {
@@ -136,6 +139,14 @@ CASES = {
     "smallthinker": ("SmallThinkerForCausalLM", L, {"ffn_gate_inp": "block_sparse_moe.primary_router", **{f"ffn_{a}_exps": "block_sparse_moe.experts.{}." + a for a in ("gate", "up", "down")}}, "",
                      {"moe_num_primary_experts": 8, "moe_num_active_primary_experts": 3, "moe_ffn_hidden_size": 40, "moe_primary_router_apply_softmax": False, "sliding_window_size": 8}),
     "grovemoe": ("GroveMoeForCausalLM", L, {f"ffn_{a}_chexps": "mlp.chunk_experts.{}." + a + "_proj" for a in ("gate", "up", "down")}, "", {"parallel_expert_intermediate_size": 48}),
+    "codeshell-gqa": ("CodeShellForCausalLM", "transformer.h.", GPT2, "", {**GPT, "num_query_groups": 2, "position_embedding_type": "rope"}),
+    "plamo-gqa": ("PlamoForCausalLM", "model.layers.layers.", {"attn_norm": "norm"}, "dealt", {"n_shared_head": 2}),
+    "deci": ("DeciLMForCausalLM", L, {}, "pairs", {"num_attention_heads": 4, "num_key_value_heads": None, "intermediate_size": None, "block_configs": [
+        {"attention": {"n_heads_in_group": 2, "no_op": False}, "ffn": {"intermediate_size": 96}},
+        {"attention": {"replace_with_linear": True}, "ffn": {"intermediate_size": 64}},
+        {"attention": {"no_op": True}, "ffn": {"ffn_mult": 6.0}}, {"attention": {"n_heads_in_group": 1}, "ffn": {"no_op": True}}],
+        "rope_scaling": LLAMA3}),
+    "jina-bert-v2-fused": ("JinaBertModel", "encoder.layer.", JINA, "encoder", {"type_vocab_size": 2, "num_key_value_heads": H}),
     "openelm": ("OpenELMForCausalLM", "transformer.layers.", {"token_embd": "transformer.token_embeddings", "output_norm": "transformer.norm", "attn_norm": "attn_norm", "ffn_norm": "ffn_norm",
                                                               "attn_qkv": "attn.qkv_proj", "attn_q_norm": "attn.q_norm", "attn_k_norm": "attn.k_norm", "attn_output": "attn.out_proj", "ffn_down": "ffn.proj_2"},
                 "fuse_ffn", {"num_query_heads": [4, 2, 6], "num_kv_heads": [2, 1, 3], "model_dim": E, "num_transformer_layers": 3, "max_context_length": 256, "rope_freq_constant": 10000,
@@ -154,11 +165,12 @@ def rounded(w, dtype):
 
 
 def checkpoint_tensors(m, o, prefix, names, how, dtype):
-    h, k = o.get("H", H), o.get("K", o.get("H", H))
+    per_layer = lambda f, i: f(int(i or 0)) if callable(f) else f
     names, out = {**LAYER, **names}, {}
     for full, w in m.w.items():
         part = re.fullmatch(r"(?:blk\.(\d+)\.)?(.+?)(\.weight|\.bias)?", full)
         il, base, suffix = part[1], part[2], part[3] or ""
+        h, k = (per_layer(f, il) for f in (o.get("H", H), o.get("K", o.get("H", H))))
         if base.startswith("rope_"):
             continue
         if "less" in how and base.endswith("norm") and suffix == ".weight":
@@ -204,7 +216,12 @@ def checkpoint_tensors(m, o, prefix, names, how, dtype):
             m.w[full] = -np.exp(w)
         if base == "ssm_conv1d" and w.ndim == 2:
             w = w[:, None]
-        name = names[base]
+        if "dealt" in how and base == "attn_q":
+            w = w.reshape(k, h // k, -1, E).swapaxes(0, 1).reshape(w.shape)
+        if "dealt" in how and base == "attn_output":
+            w = w.reshape(E, k, h // k, -1).swapaxes(1, 2).reshape(w.shape)
+        linear = "kinds" in o and base == "attn_output" and o["kinds"][int(il)] == "linear"  # deci
+        name = "self_attn.linear_attn" if linear else names[base]
         if "{}" in name:
             for e, x in enumerate(w):
                 out[place + name.format(e) + suffix] = x
@@ -276,7 +293,7 @@ def llama3_factors(n, base):
 # ---- a case --------------------------------------------------------------------------------------------------------------------
 def check(lamina, lib, name, tmp, dtype, kind):
     cls, prefix, names, how, more = CASES[name]
-    arch, fn, keys, o = numpy_ref.CASES[{"llama-3": "llama-rope-freqs", "glm4moe-draft": "glm4moe"}.get(name, name)]
+    arch, fn, keys, o, *_ = numpy_ref.CASES[{"llama-3": "llama-rope-freqs", "glm4moe-draft": "glm4moe"}.get(name, name)]
     m = sys.modules["numpy_hybrid"].Hybrid(arch, 7, **keys)
     toks, v, rope = np.array([(7 + 37 * i) % V for i in range(24)]), o.get("vocab", V), o.get("rope")
     rope = rope if isinstance(rope, dict) else {}
@@ -339,11 +356,12 @@ def check(lamina, lib, name, tmp, dtype, kind):
         if not same:
             return f"{k} differs"
     try:
-        r = numpy_ref.Runner(lib, out, numpy_ref.NONE, False)
+        r = numpy_ref.Runner(lib, out, numpy_ref.NONE, "encoder" in how)
     except RuntimeError as err:
         return str(err)
     try:
-        e = numpy_ref.nmse(r.feed([(t, i, 0) for i, t in enumerate(toks)], v), fn(m, toks, None, o))
+        r.encoder = "encoder" in how
+        e = numpy_ref.nmse(r.feed([(t, i, 0) for i, t in enumerate(toks)], E if "encoder" in how else v), fn(m, toks, None, o))
     finally:
         r.close()
     return None if e <= 1e-7 else f"logits differ by {e:.2e}"

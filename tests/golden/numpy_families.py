@@ -214,8 +214,8 @@ CASES = {
     # ---- dense ones of their own kind
     "glm4-no-sections": case("glm4", K=2, tied=True, qkv_bias=True, form="sandwich", ffn="fused silu", rope=rope("norm", n=8)),
     "glm4-sections": case("glm4", {"rope.dimension_sections": [3, 3, 2, 0]}, K=2, form="sandwich", ffn="fused silu", rope=rope("neox", n=16)),
-    "deci": case("deci", {"feed_forward_length": [96, 64, 96, 0], "attention.head_count": [4, 4, 0, 4], "attention.head_count_kv": [2, 0, 0, 4]}, layers=4, D=16, tied=True, layer=deci,
-                 K=lambda i: [2, 0, 0, 4][i], F=lambda i: [96, 64, 96, 0][i], H=lambda i: [4, 4, 0, 4][i], kinds=["whole", "linear", "none", "lost"], rope=rope("norm", factors="rope_freqs")),
+    "deci": case("deci", {"feed_forward_length": [96, 64, 256, 0], "attention.head_count": [4, 4, 0, 4], "attention.head_count_kv": [2, 0, 0, 4]}, layers=4, D=16, tied=True, layer=deci,
+                 K=lambda i: [2, 0, 0, 4][i], F=lambda i: [96, 64, 256, 0][i], H=lambda i: [4, 4, 0, 4][i], kinds=["whole", "linear", "none", "lost"], rope=rope("norm", factors="rope_freqs")),
     "spark2_5": case("spark2_5", {**WIN, "attention.sliding_window_pattern": [1, 0, 1], "rope.freq_base_swa": 500.0, "rope.dimension_count_swa": 8, "rope.dimension_count": 16, "rope.scaling.factor": 4.0},
                      H=lambda i: [4, 8, 4][i], K=lambda i: [2, 2, 1][i], D=16, tied=True, gate=lambda i: "head", ffn="gate gelu", window=lambda i: 0 if i == 1 else 8,
                      rope=lambda i: rope("neox", n=16, f=4.0) if i == 1 else rope("neox", n=8, base=500.0, f=4.0)),

@@ -79,6 +79,7 @@ CASES = {
                               window=lambda i: 8 if i % 4 < 3 else 0, rope=lambda i: NEOX if i % 4 < 3 else None),
     "exaone4-tied": case("exaone4", {"attention.sliding_window": 8}, tied=True, form="post", qk_norm="rms", rope=NEOX),
     "nemotron-partial": case("nemotron", norm="ln+b", K=2, o_bias=True, ffn_bias=True, ffn="plain relu2", rope=rope("neox", n=8)),
+    "codeshell-gqa": case("codeshell", norm="ln+b", K=2, fused=True, qkv_bias=True, o_bias=True, ffn_bias=True, ffn="plain gelu", rope=NEOX),
     "plamo-gqa": case("plamo", K=2, form="parallel", rope=NEOX),
     "baichuan-32-layers": case("baichuan", layers=32, **LLAMA),
     "baichuan-40-layers": case("baichuan", layers=40, alibi=8),

@@ -221,13 +221,15 @@ int arch_max_nodes(const struct arch *a, const struct hparams *hp);
         {SLOT_proj, "Ep,E", 0, "Ep>0", 0, 0, 0}, {                                                                          \
         SLOT_post_norm, "E", 0, "Ep>0", 0, 0, 0                                                                             \
     }
-// Experts of width wd where cond holds; fl: 0, or T_SCALE where the sheet applies their scales ("moe").
+// Experts of width wd where cond holds; fl: 0, or T_SCALE where the sheet applies their scales ("moe"); gate: the same, with T_OPT where
+// there may be none.
 #define T_ROUTER(cond)                                                                                                      \
     { SLOT_ffn_gate_inp, "E,X", 0, cond, 0, 0, 0 }
-#define T_EXPERTS(wd, fl, cond)                                                                                             \
-    {SLOT_ffn_gate_exps, "E," wd ",X", fl, cond, 0, 0, 0}, {SLOT_ffn_up_exps, "E," wd ",X", fl, cond, 0, 0, 0}, {           \
+#define T_EXPERTS_GATE(wd, gate, fl, cond)                                                                                  \
+    {SLOT_ffn_gate_exps, "E," wd ",X", gate, cond, 0, 0, 0}, {SLOT_ffn_up_exps, "E," wd ",X", fl, cond, 0, 0, 0}, {         \
         SLOT_ffn_down_exps, wd ",E,X", fl, cond, 0, 0, 0                                                                    \
     }
+#define T_EXPERTS(wd, fl, cond) T_EXPERTS_GATE(wd, fl, fl, cond)
 // Merged or separate.
 #define T_EXPERTS_MERGED(wd, fl, cond)                                                                                      \
     {SLOT_ffn_gate_up_exps, "E,2*(" wd "),X", T_OPT, cond, 0, 0, 0},                                                        \

@@ -20,7 +20,7 @@ static const struct arch_tensor tensors[] = {
     T_NORM(ffn_norm),
     T_FFN_WHEN("i<lead||(i+1)%st!=0"),
     T_ROUTER("i>=lead&&(i+1)%st==0"),
-    T_EXPERTS("Fx", 0, "i>=lead&&(i+1)%st==0"),
+    T_EXPERTS_GATE("Fx", T_OPT, 0, "i>=lead&&(i+1)%st==0"),
     T_EXP_PROBS_B(T_OPT, "i>=lead&&(i+1)%st==0"),
     T_SHEXP("Fs", 0, "i>=lead&&(i+1)%st==0&&Fs>0"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},

@@ -34,7 +34,7 @@ static const struct arch_tensor tensors[] = {
     {SLOT_attn_output, "H*vd,E", T_SCALE, 0, 0, 0, 0},
     {SLOT_idx_q_b, "ql,ni*di", T_OPT, 0, 0, 0, 0},
     {SLOT_idx_k, "E,di", T_OPT, 0, 0, 0, 0},
-    {SLOT_idx_k_norm, "di", T_BIAS | T_OPT, 0, 0, 0, 0},
+    {SLOT_idx_k_norm, "di", T_BIAS_OPT | T_OPT, 0, 0, 0, 0},
     {SLOT_idx_proj, "E,ni", T_OPT, 0, 0, 0, 0},
     T_NORM(ffn_norm),
     T_FFN_ANY(T_SCALE, "i<lead"),

@@ -25,9 +25,7 @@ static const struct arch_tensor tensors[] = {
     T_NORM(ffn_norm),
     T_FFN_ANY(T_BIAS_OPT, "X==0"),
     T_ROUTER("X>0"),
-    {SLOT_ffn_gate_exps, "E,F,X", T_OPT, "X>0", 0, 0, 0},
-    {SLOT_ffn_up_exps, "E,F,X", 0, "X>0", 0, 0, 0},
-    {SLOT_ffn_down_exps, "F,E,X", 0, "X>0", 0, 0, 0},
+    T_EXPERTS_GATE("F", T_OPT, 0, "X>0"),
     T_SHEXP("Fs", 0, "X>0&&Fs>0"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };

@@ -27,7 +27,7 @@ static const struct arch_tensor tensors[] = {
     T_NORM(ffn_norm),
     T_FFN_ANY(T_OPT, 0),
     T_ROUTER(0),
-    T_EXPERTS("Fx", 0, 0),
+    T_EXPERTS_GATE("Fx", T_OPT, 0, 0),
     {SLOT_layer_output_norm, "E", T_OPT, 0, 0, 0, 0},
     {SLOT_post_ffw_norm, "E", T_OPT, 0, SLOT_layer_output_norm, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},

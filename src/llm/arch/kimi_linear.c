@@ -21,7 +21,9 @@ static const struct arch_tensor tensors[] = {
     T_ROUTER("i>=lead"),
     T_EXP_PROBS_B(0, "i>=lead"),
     T_EXPERTS("Fx", 0, "i>=lead"),
-    T_SHEXP("Fx*max(1,nsh)", 0, "i>=lead"),
+    {SLOT_ffn_gate_shexp, "E,Fx*max(1,nsh)", T_OPT, "i>=lead", 0, 0, 0},
+    {SLOT_ffn_up_shexp, "E,Fx*max(1,nsh)", 0, "i>=lead", 0, 0, 0},
+    {SLOT_ffn_down_shexp, "Fx*max(1,nsh),E", 0, "i>=lead", 0, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

@@ -23,9 +23,7 @@ static const struct arch_tensor tensors[] = {
     T_NORM(ffn_norm),
     T_FFN_ANY(T_BIAS_OPT | T_SCALE, "X==0"),
     T_ROUTER("X>0"),
-    {SLOT_ffn_gate_exps, "E,F,X", T_OPT | T_SCALE, "X>0", 0, 0, 0},
-    {SLOT_ffn_up_exps, "E,F,X", T_SCALE, "X>0", 0, 0, 0},
-    {SLOT_ffn_down_exps, "F,E,X", T_SCALE, "X>0", 0, 0, 0},
+    T_EXPERTS_GATE("F", T_OPT | T_SCALE, T_SCALE, "X>0"),
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
 

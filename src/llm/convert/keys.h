@@ -116,6 +116,8 @@ static const struct class_key {
      COUNT},
     {"hrm_text", "embedding_scale", "embedding_scale|1/initializer_range", REAL},
     {"muse-glimmer", "logit_scale", "output_multiplier", REAL},
+    {"codeshell", "attention.head_count_kv", "num_query_groups", COUNT},
+    {"plamo", "attention.head_count_kv", "num_attention_heads/n_shared_head", COUNT},
     {"gemma3n", "final_logit_softcapping", "", DROP},
     {"gemma4", "final_logit_softcapping", "final_logit_softcapping|0", REAL},
     {"gemma4", "attention.key_length", "global_head_dim|head_dim", COUNT},

@@ -171,6 +171,26 @@ static void write_window_geometry(json_t *config, const char *arch, struct gguf_
     set_ints(out, arch, "attention.head_count", heads, n);
 }
 
+// Deci: what each layer has, and how wide it is.
+static void write_blocks(json_t *config, const char *arch, struct gguf_context *out) {
+    json_t *blocks = config_get(config, "block_configs"), *heads = config_get(config, "num_key_value_heads_per_layer");
+    const int n = n_layers(config);
+    int32_t h[MAX_LAYERS], kv[MAX_LAYERS], ff[MAX_LAYERS];
+    for (int i = 0; i < n; i++) {
+        json_t *b = json_array_get(blocks, (size_t) i), *a = json_object_get(b, "attention"), *f = json_object_get(b, "ffn");
+        const int32_t group = (int32_t) json_integer_value(json_object_get(a, "n_heads_in_group"));
+        const double wide =
+            2 * json_number_value(json_object_get(f, "ffn_mult")) * (double) count(config, "hidden_size") / 3;
+        h[i] = json_is_true(json_object_get(a, "no_op")) ? 0 : (int32_t) count(config, "num_attention_heads");
+        kv[i] = heads ? (int32_t) json_integer_value(json_array_get(heads, (size_t) i)) : group > 0 ? h[i] / group : 0;
+        ff[i] = (int32_t) json_integer_value(json_object_get(f, "intermediate_size"));
+        if (!ff[i] && !json_is_true(json_object_get(f, "no_op"))) ff[i] = ((int32_t) wide + 255) / 256 * 256;
+    }
+    if (blocks) set_ints(out, arch, "attention.head_count", h, n);
+    if (blocks || heads) set_ints(out, arch, "attention.head_count_kv", kv, n);
+    if (blocks) set_ints(out, arch, "feed_forward_length", ff, n);
+}
+
 void layers_prepare(json_t *config) {
     json_t *text = json_object_get(config, "text_config"), *layer_configs = config_get(config, "per_layer_config");
     const int n = n_layers(config);
@@ -216,6 +236,7 @@ void layers_write(json_t *config, const struct ckpt_class *cls, struct gguf_cont
     if (strcmp(cls->arch, "mimo2") == 0) write_window_heads(config, cls->arch, out);
     if (strcmp(cls->arch, "deepseek4") == 0) write_compression(config, cls->arch, out);
     if (strcmp(cls->arch, "gemma4") == 0) write_gemma4(config, cls->arch, out);
+    if (strcmp(cls->arch, "deci") == 0) write_blocks(config, cls->arch, out);
     if (strcmp(cls->arch, "dots3note") == 0) write_window_geometry(config, cls->arch, out);
     if (cls->flags & (CLASS_KV_LAYERS | CLASS_REC_LAYERS)) write_recurrent(config, cls, out);
 }

@@ -168,6 +168,16 @@ static const struct ckpt_name names_qwen[] = {
     N(ffn_down, "mlp.c_proj"),  END,
 };
 
+// the key heads are dealt out to the query heads in turn, not in runs
+static const struct ckpt_name names_plamo[] = {
+    N(attn_norm, "norm"),
+    NV(attn_q, "self_attn.q_proj", "H/K,K,D*E > 102"),
+    NV(attn_output, "self_attn.o_proj", "E,H/K,K,D > 0213"),
+    END,
+};
+
+static const struct ckpt_name names_deci[] = {N(attn_output, "self_attn.o_proj|self_attn.linear_attn"), END};
+
 // gate and up in one matrix
 static const struct ckpt_name names_openelm[] = {
     N(token_embd, "transformer.token_embeddings"),

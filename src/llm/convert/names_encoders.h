@@ -71,4 +71,19 @@ static const struct ckpt_name names_nomic_moe[] = {
     NV(ffn_down_exps, "mlp.experts.mlp.w2!", "X,F,E > 021"),
     END,
 };
+static const struct ckpt_name names_jina_v2[] = {
+    N(token_embd, "embeddings.word_embeddings"),
+    N(token_types, "embeddings.token_type_embeddings"),
+    N(token_embd_norm, "embeddings.LayerNorm"),
+    N(attn_q, "attention.self.query"),
+    N(attn_k, "attention.self.key"),
+    N(attn_v, "attention.self.value"),
+    N(attn_output, "attention.output.dense"),
+    N(attn_output_norm, "attention.output.LayerNorm"),
+    N(ffn_up, "mlp.gated_layers"),
+    N(ffn_down, "mlp.wo"),
+    N(layer_output_norm, "mlp.layernorm"),
+    END,
+};
+
 static const struct ckpt_name names_jina_v3[] = {NAMES_NOMIC, N(ffn_up, "mlp.fc1"), END};
