@@ -148,6 +148,8 @@ size_t graph_memory(const struct llama_context *ctx);
 MUST_USE enum err graph_build_prompt(struct llama_context *ctx);
 enum ggml_status graph_run(struct llama_context *ctx, const struct ubatch *ub);
 MUST_USE enum err graph_shift(struct llama_context *ctx);
+// names.c: what a program that watches the graph (cb_eval) reads in its nodes' names.
+void graph_name_nodes(struct ggml_cgraph *g);
 // train.c
 void training_free(struct llama_context *ctx);
 // samplers.c

@@ -143,6 +143,7 @@ static void place_results(struct llama_context *ctx) {
 static enum err build(struct llama_context *ctx, const struct ubatch_shape *n) {
     ggml_reset(ctx->at->headers);
     TRY(build_nodes(ctx, n));
+    if (ctx->params.cb_eval) graph_name_nodes(ctx->at->g.gf);
     place_results(ctx);
     ctx->at->built = true;
     return ERR_OK;

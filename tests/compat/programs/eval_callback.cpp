@@ -47,7 +47,10 @@ int main(int, char **argv) {
         const float *l = llama_get_logits_ith(ctx.get(), -1);
         logits[k].assign(l, l + llama_vocab_n_tokens(llama_model_get_vocab(model.get())));
         counts[k] = s.n;
-        if (k == 1 && (!s.finite || !s.names.count("l_out-0") || !s.names.count("result_output"))) {
+        bool named = true;
+        for (const char *n : {"attn_norm-0", "Qcur-0", "Kcur-0", "Vcur-0", "kqv_out-0", "attn_out-0", "ffn_inp-0", "ffn_norm-0", "ffn_gate-0", "ffn_up-0", "ffn_swiglu-0", "ffn_out-0", "l_out-0", "result_norm", "result_output"})
+            named = named && s.names.count(n);
+        if (k == 1 && (!s.finite || !named)) {
             for (auto &n : s.names) printf("%s ", n.c_str());
             return 2;
         }

@@ -498,12 +498,38 @@ static void test_quantize(void **state) {
     unlink(to);
 }
 
+// Names by which programs find experts' choices and sums in a watched graph; one sum, not its parts.
+static bool count_names(struct ggml_tensor *t, bool ask, void *ud) {
+    static const char *const want[] = {"ffn_moe_logits-1",   "ffn_moe_topk-1", "ffn_moe_weights-1",
+                                       "ffn_moe_up-1",       "ffn_moe_down-1", "ffn_moe_out-1",
+                                       "ffn_moe_weighted-1", "ffn_inp-1",      "attn_norm-1"};
+    for (int i = 0; ask && i < 9; i++)
+        if (!strcmp(t->name, want[i])) ((int *) ud)[i]++;
+    return false;
+}
+
+static void test_watched(void **state) {
+    (void) state;
+    struct llama_model *m = llama_model_load_from_file(maker_path("llama-moe", GGML_TYPE_F32), llama_model_default_params());
+    assert_non_null(m);
+    int n[9] = {0};
+    struct llama_context_params p = params();
+    p.cb_eval = count_names;
+    p.cb_eval_user_data = n;
+    struct llama_context *c = llama_init_from_model(m, p);
+    llama_token t[2] = {1, 2};
+    assert_int_equal(llama_decode(c, llama_batch_get_one(t, 2)), 0);
+    for (int i = 0; i < 9; i++) assert_true(i == 2 ? n[i] > 0 : n[i] == 1);
+    llama_free(c);
+    llama_model_free(m);
+}
+
 int main(void) {
     quiet();
     setenv("LAMINA_SIM", "2", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_devices), cmocka_unit_test(test_loading),  cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_context), cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_context), cmocka_unit_test(test_quantize), cmocka_unit_test(test_watched),
     };
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }
