@@ -231,7 +231,7 @@ static void test_encoder_decoder(void **state) {
     float *want = malloc(n), *got = malloc(n);
     encode_decode(m, false, false, 1, want);
     for (int i = 0; i < 80 * MAKER_N_VOCAB; i++) assert_true(want[i] == want[i]);
-    for (int k = 1; k < 4; k++) {
+    for (int k = 1; k < 4; k += test_small() ? 2 : 1) {
         encode_decode(m, k & 1, k & 2, k + 1, got);
         assert_memory_equal(want, got, n);
     }

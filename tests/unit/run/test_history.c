@@ -183,7 +183,7 @@ static void moves(const char *name, enum ggml_type cache, double tolerance) {
         for (int k = 0; k < 2; k++) {
             llama_memory_t mem = llama_get_memory(c[k]);
             int n = llama_memory_seq_pos_max(mem, 0) + 1;
-            feed(c[k], &b, n, 200 - n % 50, round, x[k]);
+            feed(c[k], &b, n, (test_small() ? 110 : 200) - n % 50, round, x[k]);
             n = llama_memory_seq_pos_max(mem, 0) + 1;
             assert_true(llama_memory_seq_rm(mem, 0, 20, 20 + 30 + round));  // as programs shift a full context
             llama_memory_seq_add(mem, 0, 20 + 30 + round, -1, -30 - round);
