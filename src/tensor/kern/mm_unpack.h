@@ -371,29 +371,32 @@ INLINE void unpack_q2_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
 }
 
 INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
-    const vi two = bytes_set1(3), four = bytes_set1(4), low = bytes_set1(15), top = bytes_set1(0x30), one = bytes_set1(1);
+    const vi two = bytes_set1(3), four = bytes_set1(4), low = bytes_set1(15), top = bytes_set1(0x30), zero = bytes_set1(32);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, out += 8 * step, rows_advance(&r, sizeof(struct block_q3_K))) {
-        vi t[4], u[4], h[8];
-        load_words(&r, 92, t);  // words 1 to 3 are the scales
-        load_words(&r, 94, u);  // its last word ends with d
-        const vf d = half_high(u[3]);
-        const vi s[4] = {
-            vi_or(vi_and(t[1], low), vi_and(sl(t[3], 4), top)), vi_or(vi_and(t[2], low), vi_and(sl(t[3], 2), top)),
-            vi_or(vi_and(sr(t[1], 4), low), vi_and(t[3], top)), vi_or(vi_and(sr(t[2], 4), low), vi_and(sr(t[3], 2), top))};
-        UNROLL for (int i = 0; i < 16; i++) {
-            const vi b = vi_sub(vi_and(sr(s[i / 4], 8 * (i % 4)), vi_set1(255)), vi_set1(32));
-            vf_store(out[i / 2 * step].s[i % 2], vf_mul(d, vf_from_vi(b)));
+        vi t[4], s[4], h[8];
+        load_words(&r, 94, t);  // twelve bytes of scales from the third on, then d
+        const vf d = half_high(t[3]);
+        UNROLL for (int i = 0; i < 3; i++) t[i] = vi_or(sr(t[i], 16), sl(t[i + 1], 16));
+        UNROLL for (int i = 0; i < 2; i++) {
+            s[i] = vi_or(vi_and(t[i], low), vi_and(sl(t[2], 4 - 2 * i), top));
+            s[i + 2] = vi_or(vi_and(sr(t[i], 4), low), vi_and(sr(t[2], 2 * i), top));
         }
+        UNROLL for (int i = 0; i < 4; i++) s[i] = bytes_sub(s[i], zero);
+        UNROLL for (int i = 0; i < 16; i++) vf_store(out[i / 2 * step].s[i % 2], vf_mul(d, BYTE_S(s[i / 4], i % 4)));
         load_32(&r, 0, h);
         for (int half = 0; half < 2; half++) {
-            vi q[8], w[8];
+            vi q[8], w[8], high[8];  // high: the bit that is next, at its place in the value
             load_32(&r, (size_t) (32 + 32 * half), q);
+            UNROLL for (int j = 0; j < 8; j++) {
+                high[j] = sl(h[j], 2);
+                h[j] = sr(h[j], 4);
+            }
             for (int part = 0; part < 4; part++) {
                 UNROLL for (int j = 0; j < 8; j++) {
-                    w[j] = vi_or(vi_and(q[j], two), vi_and(sl(vi_and(h[j], one), 2), four));
+                    w[j] = vi_or(vi_and(q[j], two), vi_and(high[j], four));
                     q[j] = sr(q[j], 2);
-                    h[j] = sr(h[j], 1);
+                    high[j] = sr(high[j], 1);
                 }
                 put_words(k, out + (4 * half + part) * step, w, 16, false, 4, 63);
             }
