@@ -49,7 +49,8 @@ LLAMA_API size_t llama_state_seq_save_file(struct llama_context *ctx, const char
 LLAMA_API size_t llama_state_seq_load_file(struct llama_context *ctx, const char *filepath, llama_seq_id dest_seq_id,
                                            llama_token *tokens_out, size_t n_token_capacity, size_t *n_token_count_out);
 // As without _ext. LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY: only windowed layers and recurrent states, which can't be had back by
-// cutting (the whole state if a model has no layers of the one kind or the other); LLAMA_STATE_SEQ_FLAGS_ON_DEVICE has no effect here. Reading needs the flags of writing.
+// cutting (the whole state if a model has no layers of the one kind or the other); LLAMA_STATE_SEQ_FLAGS_ON_DEVICE has no
+// effect here. Reading needs the flags of writing.
 LLAMA_API size_t llama_state_seq_get_size_ext(struct llama_context *ctx, llama_seq_id seq_id, llama_state_seq_flags flags);
 LLAMA_API size_t llama_state_seq_get_data_ext(struct llama_context *ctx, uint8_t *dst, size_t size, llama_seq_id seq_id,
                                               llama_state_seq_flags flags);
