@@ -25,13 +25,13 @@ def one(name, lib, model, folder):
         return name, build.stderr
     extra = [os.path.join(lib, "libllama.so")] if name == "dlopen.c" else []
     env = {**os.environ, "LAMINA_SIM": "2"} if name == "simple_backend.cpp" else os.environ
-    run = subprocess.run([exe, model, *extra], capture_output=True, text=True, timeout=280, env=env)
+    run = subprocess.run([exe, model, *extra], capture_output=True, text=True, errors="replace", timeout=280, env=env)
     return name, "" if run.returncode == 0 else f"status {run.returncode}\n{run.stdout[-1500:]}{run.stderr[-1500:]}"
 
 
 def main():
     lib, model, only = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3:]
-    names = sorted(n for n in os.listdir(os.path.join(HERE, "programs")) if not only or n in only)
+    names = sorted(n for n in os.listdir(os.path.join(HERE, "programs")) if not n.endswith(".hpp") and (not only or n in only))
     failed = 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         for name, why in pool.map(lambda n: one(n, lib, model, folder), names):
