@@ -62,11 +62,7 @@ static inline void quantize_block(const float *x, const float *importance, struc
 
 static inline void encode_block(const float *x, struct block_q2_K *b) { quantize_block(x, NULL, b); }
 
-TYPE_DECODE(q2_K, 256)
-TYPE_ENCODE(q2_K, 256)
-TYPE_QUANTIZE(q2_K, 256)
-TYPE_DOT(q2_K, 256, q8_K, 1)
-TYPE_CHECK(q2_K)
+TYPE_ROWS(q2_K, 256, q8_K, 1)
 
 const struct type ISA_SYM(type_q2_K) = {
     TYPE_QUANTIZED(Q2_K, q2_K, 256),

@@ -83,11 +83,7 @@ static inline void quantize_block(const float *x, const float *importance, struc
 
 static inline void encode_block(const float *x, struct block_q3_K *b) { quantize_block(x, NULL, b); }
 
-TYPE_DECODE(q3_K, 256)
-TYPE_ENCODE(q3_K, 256)
-TYPE_QUANTIZE(q3_K, 256)
-TYPE_DOT(q3_K, 256, q8_K, 1)
-TYPE_CHECK(q3_K)
+TYPE_ROWS(q3_K, 256, q8_K, 1)
 
 const struct type ISA_SYM(type_q3_K) = {
     TYPE_QUANTIZED(Q3_K, q3_K, 256),

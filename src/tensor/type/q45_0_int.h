@@ -46,10 +46,4 @@ static inline void quantize_block(const float *x, const float *importance, KBLOC
     assign(x, f16_to_f32(b->d), b);
 }
 
-#define KROWS(name, other)                                                                                                  \
-    TYPE_DECODE(name, 32)                                                                                                   \
-    TYPE_ENCODE(name, 32)                                                                                                   \
-    TYPE_QUANTIZE(name, 32)                                                                                                 \
-    TYPE_DOT(name, 32, other, 1)                                                                                            \
-    TYPE_CHECK(name)
-KROWS(KNAME, q8_0)
+TYPE_ROWS(KNAME, 32, q8_0, 1)

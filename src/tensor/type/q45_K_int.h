@@ -44,10 +44,4 @@ static inline void quantize_block(const float *x, const float *importance, KBLOC
 
 static inline void encode_block(const float *x, KBLOCK *b) { quantize_block(x, NULL, b); }
 
-#define KROWS(name)                                                                                                         \
-    TYPE_DECODE(name, 256)                                                                                                  \
-    TYPE_ENCODE(name, 256)                                                                                                  \
-    TYPE_QUANTIZE(name, 256)                                                                                                \
-    TYPE_DOT(name, 256, q8_K, 1)                                                                                            \
-    TYPE_CHECK(name)
-KROWS(KNAME)
+TYPE_ROWS(KNAME, 256, q8_K, 1)

@@ -63,11 +63,7 @@ static inline void quantize_block(const float *x, const float *importance, struc
 
 static inline void encode_block(const float *x, struct block_q6_K *b) { quantize_block(x, NULL, b); }
 
-TYPE_DECODE(q6_K, 256)
-TYPE_ENCODE(q6_K, 256)
-TYPE_QUANTIZE(q6_K, 256)
-TYPE_DOT(q6_K, 256, q8_K, 1)
-TYPE_CHECK(q6_K)
+TYPE_ROWS(q6_K, 256, q8_K, 1)
 
 const struct type ISA_SYM(type_q6_K) = {
     TYPE_QUANTIZED(Q6_K, q6_K, 256),

@@ -24,11 +24,7 @@ static inline void quantize_block(const float *x, const float *w, struct block_q
     encode_block(x, b);
 }
 
-TYPE_DECODE(q8_1, 32)
-TYPE_ENCODE(q8_1, 32)
-TYPE_QUANTIZE(q8_1, 32)
-TYPE_DOT(q8_1, 32, q8_1, 1)
-TYPE_CHECK(q8_1)
+TYPE_ROWS(q8_1, 32, q8_1, 1)
 
 const struct type ISA_SYM(type_q8_1) = {
     TYPE_QUANTIZED(Q8_1, q8_1, 32),

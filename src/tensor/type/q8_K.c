@@ -31,11 +31,7 @@ static inline void quantize_block(const float *x, const float *w, struct block_q
     encode_block(x, b);
 }
 
-TYPE_DECODE(q8_K, 256)
-TYPE_ENCODE(q8_K, 256)
-TYPE_QUANTIZE(q8_K, 256)
-TYPE_DOT(q8_K, 256, q8_K, 1)
-TYPE_CHECK(q8_K)
+TYPE_ROWS(q8_K, 256, q8_K, 1)
 
 const struct type ISA_SYM(type_q8_K) = {
     TYPE_QUANTIZED(Q8_K, q8_K, 256),

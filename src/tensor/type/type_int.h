@@ -84,6 +84,14 @@ static inline float clamp_float(float f, float top) { return f < -top ? -top : f
 static inline int clamp_int(int v, int lo, int hi) { return v < lo ? lo : v > hi ? hi : v; }
 
 // ---- descriptors ------------------------------------------------------------------------------------------------------
+// All row functions of a quantized format whose block functions have the usual names.
+#define TYPE_ROWS(name, nb, other, ratio)                                                                                   \
+    TYPE_DECODE(name, nb)                                                                                                   \
+    TYPE_ENCODE(name, nb)                                                                                                   \
+    TYPE_QUANTIZE(name, nb)                                                                                                 \
+    TYPE_DOT(name, nb, other, ratio)                                                                                        \
+    TYPE_CHECK(name)
+
 // Fields of a quantized format whose row functions have the usual names.
 #define TYPE_QUANTIZED(ID, name_, nb)                                                                                       \
     .id = GGML_TYPE_##ID, .name = #name_, .block = (nb), .size = sizeof(struct block_##name_), .quantized = true,           \
