@@ -1,39 +1,6 @@
 // A server's loop: one system prompt in sequence 0 given to all clients by seq_cp, requests that join and leave a batch at any step, batches cut
 // in pieces. Every answer must be what the request gets alone.
-#include "llama-cpp.h"
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <string>
-#include <vector>
-
-#define DIE(code)                                                                                                           \
-    do {                                                                                                                    \
-        fprintf(stderr, "line %d\n", __LINE__);                                                                             \
-        exit(code);                                                                                                         \
-    } while (0)
-
-static void add(llama_batch &b, llama_token id, llama_pos pos, const std::vector<llama_seq_id> &seqs, bool logits) {
-    b.token[b.n_tokens] = id;
-    b.pos[b.n_tokens] = pos;
-    b.n_seq_id[b.n_tokens] = (int32_t) seqs.size();
-    for (size_t i = 0; i < seqs.size(); i++) b.seq_id[b.n_tokens][i] = seqs[i];
-    b.logits[b.n_tokens++] = logits;
-}
-
-static std::vector<llama_token> tokenize(const llama_vocab *v, const std::string &s, bool special) {
-    std::vector<llama_token> t((size_t) -llama_tokenize(v, s.c_str(), (int32_t) s.size(), NULL, 0, special, true));
-    if (llama_tokenize(v, s.c_str(), (int32_t) s.size(), t.data(), (int32_t) t.size(), special, true) != (int32_t) t.size())
-        DIE(99);
-    return t;
-}
-
-static llama_token best(llama_context *ctx, int i) {
-    const int n = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(ctx)));
-    const float *l = llama_get_logits_ith(ctx, i);
-    if (!l) DIE(98);
-    return (llama_token) (std::max_element(l, l + n) - l);
-}
+#include "decode_loop.hpp"
 
 struct client {
     int request = -1, n_prompt = 0, n_decoded = 0, i_batch = -1;
