@@ -30,6 +30,9 @@ foreach(f ${TEST_SOURCES})
   add_test(NAME ${folder}/${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   # Tests are about shares of the work, so threads are real even where processors are few.
   set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${TEST_SECONDS} ENVIRONMENT GGML_OVERSUBSCRIBE=1)
+  if(folder STREQUAL "run")
+    set_tests_properties(${folder}/${name} PROPERTIES COST 10)  # the longest come first, so that no processor waits at the end
+  endif()
 endforeach()
 
 # Checks that need no program: headers against the interface tables, headers alone, exported symbols; the walls of the house.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs libFuzzer targets, each for FUZZ_SECONDS (60) of its own processor time, from its seeds and the corpus in build/fuzz/corpus,
-# which it keeps and grows. On a busy machine the clock says little: so rounds are run until the processor time is reached.
-#   fuzz.sh [TARGET...]     such as gguf; without: all of them, one after the other
+# which it keeps and grows; two run at a time. On a busy machine the clock says little: so rounds are run until the processor time is reached.
+#   fuzz.sh [TARGET...]     such as gguf; without: all of them
 source "$(dirname "$0")/lib.sh"
 need clang libclang-rt-14-dev
 cd "$root" || exit 1
@@ -38,14 +38,16 @@ fuzz_one() {
     done
 }
 
-failed=0
-for name in "${names[@]}"; do
-    if fuzz_one "$name"; then
-        echo "ok   $name: $(used "build/fuzz/$name.time") s, $(awk '/number_of_executed_units/ {n += $2} END {print n}' "build/fuzz/$name.log") inputs," \
-            "coverage $(grep -oE 'cov: [0-9]+' "build/fuzz/$name.log" | tail -n 1 | cut -d' ' -f2), corpus $(find "build/fuzz/corpus/$name" -type f | wc -l)"
+report_one() {
+    if fuzz_one "$1"; then
+        echo "ok   $1: $(used "build/fuzz/$1.time") s, $(awk '/number_of_executed_units/ {n += $2} END {print n}' "build/fuzz/$1.log") inputs," \
+            "coverage $(grep -oE 'cov: [0-9]+' "build/fuzz/$1.log" | tail -n 1 | cut -d' ' -f2), corpus $(find "build/fuzz/corpus/$1" -type f | wc -l)"
     else
-        echo "FAIL $name"; tail -25 "build/fuzz/$name.log"; failed=$((failed + 1))
+        echo "FAIL $1"; tail -25 "build/fuzz/$1.log"
     fi
-done
-echo "$((${#names[@]} - failed)) passed, $failed failed"
-[ $failed = 0 ]
+}
+export seconds TIMEFORMAT
+export -f used slow_only_by_clock fuzz_one report_one
+printf '%s\n' "${names[@]}" | xargs -P2 -I{} bash -c 'report_one {}' | tee build/fuzz/result.txt
+echo "$(grep -c '^ok' build/fuzz/result.txt) passed, $(grep -c '^FAIL' build/fuzz/result.txt) failed"
+! grep -q '^FAIL' build/fuzz/result.txt

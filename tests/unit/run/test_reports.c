@@ -521,11 +521,13 @@ static void test_129_holes(void **state) {
     cp.type_k = cp.type_v = GGML_TYPE_Q8_0;
     cp.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
     struct llama_context *c = context(m, cp), *d = context(m, cp);
-    int32_t t[2][900];
-    text(t[0], 900, 0);
-    text(t[1], 900, 333);
+    enum { MOST = 900 };
+    const int most = test_small() ? 270 : MOST;
+    int32_t t[2][MOST];
+    text(t[0], MOST, 0);
+    text(t[1], MOST, 333);
     float want[NV], got[NV];
-    for (int p = 0; p < 900; p += 30) {
+    for (int p = 0; p < most; p += 30) {
         for (int q = 0; q < 2; q++) assert_int_equal(feed(c, q, p, t[q] + p, 30, NULL), 0);
         if (p % 90 == 60) {  // cancelled and begun again
             assert_true(llama_memory_seq_rm(llama_get_memory(c), 1, -1, -1));
@@ -534,9 +536,9 @@ static void test_129_holes(void **state) {
         }
     }
     for (int q = 0; q < 2; q++) {
-        assert_int_equal(feed(d, q, 0, t[q], 900, NULL), 0);
-        assert_int_equal(feed(d, q, 900, t[q], 1, want), 0);
-        assert_int_equal(feed(c, q, 900, t[q], 1, got), 0);
+        assert_int_equal(feed(d, q, 0, t[q], most, NULL), 0);
+        assert_int_equal(feed(d, q, most, t[q], 1, want), 0);
+        assert_int_equal(feed(c, q, most, t[q], 1, got), 0);
         assert_memory_equal(got, want, ROW);
     }
     llama_free(c);
@@ -702,7 +704,7 @@ static void test_137_window(void **state) {
         struct llama_context *c = context(m, cp);
         llama_memory_t mem = llama_get_memory(c);
         size_t size = 0;
-        for (int k = 0; k < 100; k++) {
+        for (int k = 0; k < (test_small() ? 8 : 100); k++) {
             const int have = llama_memory_seq_pos_max(mem, 0) + 1;
             assert_int_equal(feed(c, 0, have, t + have, 200 - have, NULL), 0);
             if (k < 2) size = llama_state_get_size(c);
@@ -908,7 +910,7 @@ static void test_147_long_embeddings(void **state) {
         struct llama_model *m = model(names[k]);
         const size_t bytes = 2 * (size_t) llama_model_n_embd_out(m) * sizeof(float);
         float *want = malloc(bytes), *got = malloc(bytes);
-        for (int i = 0; i < 15; i += test_small() ? 2 : 1) {
+        for (int i = 0; i < 15; i += test_small() ? 4 : 1) {
             const enum llama_pooling_type kind = (enum llama_pooling_type)(LLAMA_POOLING_TYPE_MEAN + i / 5);
             embed(m, sizes[i % 5], 1280, kind, want);
             embed(m, sizes[i % 5], 64, kind, got);

@@ -182,7 +182,7 @@ static void test_chains(void **st) {
     (void) st;
     struct llama_model *m = llama_model_load_from_file(maker_path("llama", GGML_TYPE_F32), llama_model_default_params());
     assert_non_null(m);
-    check_chains(m, 120, 1);
+    check_chains(m, test_small() ? 30 : 120, 1);
     llama_model_free(m);
 }
 

@@ -54,12 +54,13 @@ static ggml_opt_dataset_t dataset(int n_ctx) {
 
 // Mean of -ln p(label) over datapoint i, through llama_decode.
 static double loss_by_decode(struct llama_context *c, ggml_opt_dataset_t d, int i) {
-    const int32_t *x = (const int32_t *) ggml_opt_dataset_data(d)->data + i * N_CTX,
-                  *y = (const int32_t *) ggml_opt_dataset_labels(d)->data + i * N_CTX;
+    const int n = (int) ggml_opt_dataset_data(d)->ne[0];
+    const int32_t *x = (const int32_t *) ggml_opt_dataset_data(d)->data + i * n,
+                  *y = (const int32_t *) ggml_opt_dataset_labels(d)->data + i * n;
     llama_memory_clear(llama_get_memory(c), true);
-    struct llama_batch b = llama_batch_init(N_CTX, 0, 1);
-    b.n_tokens = N_CTX;
-    for (int k = 0; k < N_CTX; k++) {
+    struct llama_batch b = llama_batch_init(n, 0, 1);
+    b.n_tokens = n;
+    for (int k = 0; k < n; k++) {
         b.token[k] = x[k];
         b.pos[k] = k;
         b.n_seq_id[k] = 1;
@@ -68,7 +69,7 @@ static double loss_by_decode(struct llama_context *c, ggml_opt_dataset_t d, int 
     }
     assert_int_equal(llama_decode(c, b), 0);
     double loss = 0;
-    for (int k = 0; k < N_CTX; k++) {
+    for (int k = 0; k < n; k++) {
         const float *l = llama_get_logits_ith(c, k);
         double max = -1e30, sum = 0;
         for (int v = 0; v < MAKER_N_VOCAB; v++) max = fmax(max, (double) l[v]);
@@ -76,7 +77,7 @@ static double loss_by_decode(struct llama_context *c, ggml_opt_dataset_t d, int 
         loss += max + log(sum) - (double) l[y[k]];
     }
     llama_batch_free(b);
-    return loss / N_CTX;
+    return loss / n;
 }
 
 static double mean_loss(ggml_opt_result_t r) {
@@ -92,7 +93,8 @@ static float *values(const struct ggml_tensor *t) { return t->data; }
 static void check_gradients(const char *name) {
     struct llama_model *m = model(maker_path(name, GGML_TYPE_F32));
     struct llama_context *c = context(m);
-    ggml_opt_dataset_t d = dataset(N_CTX);
+    const int n_ctx = test_small() ? 16 : N_CTX;
+    ggml_opt_dataset_t d = dataset(n_ctx);
     float **before = calloc((size_t) m->n_tensors, sizeof *before), **after = calloc((size_t) m->n_tensors, sizeof *after);
     for (int i = 0; i < m->n_tensors; i++) {
         const struct ggml_tensor *t = m->tensors[i].t;
@@ -101,7 +103,8 @@ static void check_gradients(const char *name) {
     }
     const double start = loss_by_decode(c, d, 0);
     rate = 1.0f;
-    struct llama_opt_params p = {.n_ctx_train = N_CTX, .get_opt_pars = sgd, .optimizer_type = GGML_OPT_OPTIMIZER_TYPE_SGD};
+    struct llama_opt_params p = {
+        .n_ctx_train = (uint32_t) n_ctx, .get_opt_pars = sgd, .optimizer_type = GGML_OPT_OPTIMIZER_TYPE_SGD};
     llama_opt_init(c, m, p);
     assert_string_equal(ggml_last_error(), "");
     ggml_opt_result_t r = ggml_opt_result_init();
