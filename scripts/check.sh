@@ -104,7 +104,7 @@ step_quantize() {
 # Checkpoints of the field's classes, made for the purpose, back to what they were made from.
 step_convert() {
     venv numpy numpy gguf
-    "$python" tests/golden/convert.py build && "$python" tests/golden/convert_vocab.py build && "$python" tests/golden/checkpoints.py build
+    "$python" tests/golden/convert.py build && "$python" tests/golden/convert_own.py build && "$python" tests/golden/convert_vocab.py build && "$python" tests/golden/checkpoints.py build
 }
 
 # An embedding model from its safetensors to its embeddings.

@@ -250,7 +250,7 @@ def layer(m, x, i, o):
     form, after, last = o.get("form", "pre"), o.get("post_attn", "post_attention_norm"), o.get("post_ffn", "post_ffw_norm")
     if form == "pre":
         x = x + rs * o.get("attn_scale", 1.0) * mix(n(x, "attn_norm"))
-        return x + rs * ff(n(x, o.get("ffn_norm", "ffn_norm")))
+        return x + rs * ff(norm(m, x, o.get("ffn_norm_kind", kind), p + o.get("ffn_norm", "ffn_norm"), eps))
     if form == "sandwich":
         x = x + n(mix(n(x, "attn_norm")), after)
         return x + n(ff(n(x, "ffn_norm")), last)
@@ -268,8 +268,11 @@ def transformer(m, tok, pool, o):
         x = x + m.mat("position_embd", e, 256)[np.arange(len(tok))]
     if o.get("embd_norm"):
         x = norm(m, x, kind, "token_embd_norm")
-    for i in range(o.get("layers", L)):
-        x = o.get("layer", layer)(m, x, i, o)
+    for loop in range(o.get("loops", 1)):
+        if loop and o.get("loop_norm", True):
+            x = norm(m, x, kind, "output_norm", o.get("eps", EPS))
+        for i in range(o.get("layers", L)):
+            x = o.get("layer", layer)(m, x, i, o)
     x = norm(m, x, kind, "output_norm", o.get("eps", EPS))
     if pool == RANK:
         return softmax(m.lin(x[-1], "cls.output", o["labels"]))

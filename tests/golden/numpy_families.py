@@ -2,7 +2,7 @@
 import numpy as np
 
 import numpy_hybrid
-from numpy_dense import attention, experts, network, norm
+from numpy_dense import attention, experts, layer, network, norm
 from numpy_ref import E, F, H, MEAN, NONE, RANK, V, softmax
 from numpy_variants import EX, GEMMA, LLAMA, NEOX, NEXT, NORM, case, rope
 
@@ -20,6 +20,13 @@ def pattern(n, swa, full):
 
 
 # ---- layers of their own kind ---------------------------------------------------------------------------------------------
+def cogvlm(m, x, i, o):
+    """Images have matrices of their own, which texts pass by."""
+    for name, shape in (("attn_qkv", (3 * E, E)), ("attn_output", (E, E)), ("gate", (F, E)), ("up", (F, E)), ("down", (E, F))):
+        m.get(f"blk.{i}.vis_{name}.weight", shape)
+    return layer(m, x, i, o)
+
+
 def arctic(m, x, i, o):
     p, n = f"blk.{i}.", lambda a, name: norm(m, a, "rms", f"blk.{i}.{name}")
     h = x + attention(m, n(x, "attn_norm"), p, i, o)
@@ -186,6 +193,8 @@ CASES = {
     "grok-dense": case("grok", {"attn_logit_softcapping": 5.0, "attention.output_scale": 0.2, "embedding_scale": 3.0, "logit_scale": 2.0, "expert_feed_forward_length": 40}, form="sandwich",
                        post_attn="attn_output_norm", post_ffn="layer_output_norm", embd_scale=3.0, scale=0.2, softcap=5.0, logit_scale=2.0, ffn="gate gelu", rope=NEOX, dense=True,
                        network=grok_network, moe=dict(**PICK, norm=True, act="gelu")),
+    "grok-own": case("grok", {"attn_logit_softcapping": 5.0, "attention.output_scale": 0.2, "embedding_scale": 3.0, "logit_scale": 2.0}, form="sandwich", post_attn="attn_output_norm",
+                     post_ffn="layer_output_norm", embd_scale=3.0, scale=0.2, softcap=5.0, logit_scale=2.0, ffn="gate gelu", rope=NEOX, network=grok_network, moe=dict(n=8, used=3, norm=True, act="gelu")),
     "dbrx": case("dbrx", norm="ln", clamp=0.6, K=2, fused=True, ffn_norm="attn_output_norm", rope=NEOX, moe=dict(n=8, used=3, norm=True)),
     "arctic": case("arctic", K=2, tied=True, layer=arctic, rope=NORM, moe=dict(n=8, used=3, norm=True)),
     "grovemoe": case("grovemoe", {**FX, "expert_chunk_feed_forward_length": 48, "expert_group_scale": 0.05, "experts_per_group": 2}, **HEADS, tied=True, rope=NEOX, network=grove_network, group=2,
@@ -219,6 +228,9 @@ CASES = {
     "spark2_5": case("spark2_5", {**WIN, "attention.sliding_window_pattern": [1, 0, 1], "rope.freq_base_swa": 500.0, "rope.dimension_count_swa": 8, "rope.dimension_count": 16, "rope.scaling.factor": 4.0},
                      H=lambda i: [4, 8, 4][i], K=lambda i: [2, 2, 1][i], D=16, tied=True, gate=lambda i: "head", ffn="gate gelu", window=lambda i: 0 if i == 1 else 8,
                      rope=lambda i: rope("neox", n=16, f=4.0) if i == 1 else rope("neox", n=8, base=500.0, f=4.0)),
+    "cogvlm": case("cogvlm", {"rope.freq_base": 500.0, "rope.scaling.factor": 4.0}, fused=True, tied=True, layer=cogvlm, rope=NEOX),
+    "spark2_5-own": case("spark2_5", {**WIN, "attention.sliding_window_pattern": [1, 0, 1], "rope.freq_base_swa": 500.0, "rope.dimension_count_swa": 8, "rope.dimension_count": 16},
+                         K=2, D=16, tied=True, gate=lambda i: "head", ffn="gate gelu", window=lambda i: 0 if i == 1 else 8, rope=lambda i: rope("neox", n=16 if i == 1 else 8, base=10000.0 if i == 1 else 500.0)),
     "qwen3-rank": case("qwen3", {"classifier.output_labels": ["yes", "no"]}, RANK, K=2, qk_norm="rms", labels=2, decodes=True, rope=NEOX),
     "gemma-embedding-dense": case("gemma-embedding", {**WIN, "dense_2_feat_out": 96, "dense_2_feat_in": E, "dense_3_feat_in": 96, "dense_3_feat_out": E}, MEAN, K=1, form="sandwich", qk_norm="rms",
                                   both_ways=True, window=lambda i: 8 if i % 6 < 5 else 0, rope=NEOX,

@@ -293,7 +293,7 @@ def head_norm(o, m, p):
 
 
 def rwkv6(m, tok, pool, o):
-    s, a, d = o["size"], 8, 12
+    s, a, d = o["size"], o.get("a", 8), o.get("d", 12)
     n_head = E // s
     x = m.ln(m.mat("token_embd", E, V)[tok], "token_embd_norm")
     for i in range(L):
@@ -385,6 +385,7 @@ CASES = {
     "rwkv6": ("rwkv6", rwkv6, {"wkv.head_size": 16, "time_mix_extra_dim": 8, "time_decay_extra_dim": 12}, dict(size=16), None),
     "rwkv6-split": ("rwkv6", rwkv6, {"wkv.head_size": 64, "time_mix_extra_dim": 8, "time_decay_extra_dim": 12, "rescale_every_n_layers": 2},
                     dict(size=64, split=True, rescale=2), None),
+    "rwkv6-ranks": ("rwkv6", rwkv6, {"wkv.head_size": 16, "time_mix_extra_dim": 32, "time_decay_extra_dim": 64}, dict(size=16, a=32, d=64), None),
     "rwkv7": ("rwkv7", rwkv7, {"wkv.head_size": 16, "attention.decay_lora_rank": 8, "attention.iclr_lora_rank": 6,
                                "attention.value_residual_mix_lora_rank": 4, "attention.gate_lora_rank": 10}, dict(size=16), None),
 }

@@ -12,7 +12,7 @@ static const struct arch_tensor tensors[] = {
     {SLOT_attn_output, "E,E", T_SCALE, 0, 0, 0, 0},
     {SLOT_attn_q_norm, "D,H", T_OPT, 0, 0, 0, 0},
     {SLOT_attn_k_norm, "D,K", T_OPT, 0, 0, 0, 0},
-    {SLOT_ffn_norm, "E", T_OPT | T_BIAS, 0, 0, 0, 0},
+    {SLOT_ffn_norm, "E", T_OPT | T_BIAS_OPT, 0, 0, 0, 0},
     T_FFN,
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };

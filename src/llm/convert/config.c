@@ -283,11 +283,14 @@ static void write_key_heads(json_t *config, const char *arch, struct gguf_contex
         set_real(out, arch, "attention.max_alibi_bias", real(json_object_get(mpt, "alibi_bias_max"), 8));
 }
 
-// Whose weights differ: half of two thirds of the width, rounded up (LFM2).
+// Whose weights differ: two thirds of the width, rounded up (LFM2, Refact).
 static void write_adjusted_width(json_t *config, const char *arch, struct gguf_context *out) {
-    if (!json_is_true(config_get(config, "block_auto_adjust_ff_dim"))) return;
-    int64_t n = count(config, "block_ff_dim") ? count(config, "block_ff_dim") : count(config, "intermediate_size");
-    const int64_t of = count(config, "block_multiple_of");
+    const bool refact = strcmp(arch, "refact") == 0;
+    if (!refact && !json_is_true(config_get(config, "block_auto_adjust_ff_dim"))) return;
+    int64_t n = refact                          ? 4 * count(config, "n_embd")
+                : count(config, "block_ff_dim") ? count(config, "block_ff_dim")
+                                                : count(config, "intermediate_size");
+    const int64_t of = refact ? 256 : count(config, "block_multiple_of");
     n = (int64_t) (real(config_get(config, "block_ffn_dim_multiplier"), 1) * (double) (2 * n / 3));
     if (of > 0) n = (n + of - 1) / of * of;
     set_count(out, arch, "feed_forward_length", n);
@@ -438,6 +441,13 @@ void config_write(json_t *config, const struct ckpt_class *cls, struct gguf_cont
     write_alpha(config, arch, out);
     write_class_keys(config, cls, out);
     layers_write(config, cls, out);
+    if (strcmp(arch, "nanbeige") == 0 && json_array_size(config_get(config, "loop_loss_weights")) > 0)
+        set_count(out, arch, "num_loops", (int64_t) json_array_size(config_get(config, "loop_loss_weights")) + 1);
+    if (strcmp(arch, "rwkv6") == 0) {  // ranks go by the width
+        const int64_t wide = count(config, "hidden_size") == 4096 ? 2 : 1;
+        set_count(out, arch, "time_mix_extra_dim", 32 * wide);
+        set_count(out, arch, "time_decay_extra_dim", 64 * wide);
+    }
     if (strcmp(arch, "t5") == 0) {  // names_encoders.h asks for it
         json_t *scales = config_get(config, "scale_decoder_outputs"), *tied = config_get(config, "tie_word_embeddings");
         const bool scaled = scales ? json_is_true(scales) : !json_is_false(tied);

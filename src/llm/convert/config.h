@@ -23,14 +23,14 @@ enum class_flag {
 // Where a slot's weight is. Several rows may name one slot: the first whose tensors are there is taken.
 struct ckpt_name {
     enum slot slot;
-    // "a|b": the first that is there; "a&b": both, one after the other in the file; "{}" counts experts, "{expression}" what it says. "!" at
+    // Up to three parts with tabs between them (one string, because there are a thousand of them): the name, a cut, an operation.
+    // The name. "a|b": the first that is there; "a&b": both, one after the other in the file; "{}" counts experts, "{expression}" what it says. "!" at
     // the end: the name has no ".weight". "bias:a!" is the weight's bias, where its name or its cut differs; "scale:a!" its scale. "^a": of no layer; "=path": no tensor,
     // but that value of config.json (or number) in every place.
+    // The cut: through each (view.h), for each one of "a&b" its own; none: as they are.
+    // The operation, what happens to the values: "+x", "=" (nothing, where the class or the slot has a rule), "-exp" (x to -exp(x)), "exp", or "*path" (times that
+    // value of config.json; several are multiplied, "*{expression}" over hparams too), for each one of "a&b" its own. None: the rules.
     const char *name;
-    const char *view;  // a cut through each (view.h), for each one of "a&b" its own; NULL: as they are
-    // What happens to the values: "+1", "=" (nothing, where the class or the slot has a rule), "-exp" (x to -exp(x)), "exp", or "*path" (times that
-    // value of config.json; several are multiplied, "*{expression}" over hparams too), for each one of "a&b" its own. NULL: the rules.
-    const char *op;
 };
 
 // A row of classes.def. name: the class; "class?path" holds where that value of config.json is there and neither 0 nor false,

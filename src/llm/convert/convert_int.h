@@ -26,7 +26,8 @@ struct piece {
     int n_segments;
     float *values;          // what config.json says; owned
     struct ggml_tensor *t;  // header in the file's order
-    enum op { OP_NONE, OP_PLUS_1, OP_MINUS_EXP, OP_EXP } op;
+    enum op { OP_NONE, OP_PLUS, OP_MINUS_EXP, OP_EXP } op;
+    float plus;  // OP_PLUS: how much
     // Rows of projections: heads whose dims go from halves to pairs, fused rows that lie by groups of heads.
     int n_head, n_head_kv, n_dim, n_rot, rot_at;
     bool pairs, groups, fused, halves;  // halves: the other way round, from pairs

@@ -120,9 +120,9 @@ static enum err find_all(const struct convert *k, const struct arch_tensor *row,
 static enum err find_alternatives(const struct convert *k, const struct arch_tensor *row, const char *names, int il,
                                   enum row_part what, struct found *out) {
     for (const char *base = names; base && out->n == 0;) {
-        const size_t n = strcspn(base, "|");
+        const size_t n = strcspn(base, "|\t");
         TRY(find_all(k, row, base, n, il, what, out));
-        base = base[n] ? base + n + 1 : NULL;
+        base = base[n] == '|' ? base + n + 1 : NULL;
     }
     return ERR_OK;
 }

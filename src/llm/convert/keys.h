@@ -294,6 +294,38 @@ static const struct class_key {
     {"llada", "attention.head_count_kv", "n_kv_heads|n_heads", COUNT},
     {"llada", "feed_forward_length", "mlp_hidden_size", COUNT},
     {"llada", "context_length", "max_sequence_length", COUNT},
+    {"plamo2", "attention.key_length", "hidden_size_per_head", COUNT},
+    {"plamo2", "attention.value_length", "hidden_size_per_head", COUNT},
+    {"plamo2", "rope.dimension_count", "hidden_size_per_head", COUNT},
+    {"plamo2", "ssm.conv_kernel", "mamba_d_conv", COUNT},
+    {"plamo2", "ssm.state_size", "mamba_d_state", COUNT},
+    {"plamo2", "ssm.time_step_rank", "mamba_num_heads", COUNT},
+    {"plamo2", "ssm.inner_size", "mamba_num_heads*hidden_size_per_head", COUNT},
+    {"plamo2", "ssm.group_count", "0", COUNT},
+    {"plamo3", "attention.sliding_window", "sliding_window|window_size", COUNT},
+    {"plamo3", "rope.freq_base_swa", "rope_local_theta", REAL},
+    {"nanbeige", "num_loops", "num_loops", COUNT},
+    {"nanbeige", "skip_loop_final_norm", "skip_loop_final_norm", FLAG},
+    {"maincoder", "feed_forward_length", "intermediate_size_mlp", COUNT},
+    {"spark2_5", "rope.dimension_count", "head_dim*rope_parameters.full_attention.partial_rotary_factor|head_dim", COUNT},
+    {"jais", "attention.max_alibi_bias", "8", REAL},
+    {"grok", "embedding_scale", "embedding_multiplier_scale", REAL},
+    {"grok", "logit_scale", "output_multiplier_scale", REAL},
+    {"grok", "attention.output_scale", "attn_output_multiplier", REAL},
+#define RWKV(who)                                                                                                           \
+    {who, "attention.head_count", "0", COUNT}, {who, "attention.head_count_kv", "0", COUNT}, {                              \
+        who, "context_length", "max_position_embeddings|context_length|max_context_length|1048576", COUNT                   \
+    }
+    RWKV("rwkv6"),
+    RWKV("rwkv7"),
+#undef RWKV
+    {"rwkv6", "wkv.head_size", "head_size", COUNT},
+    {"rwkv6", "feed_forward_length", "intermediate_size|hidden_size*7/2", COUNT},
+    {"rwkv7", "wkv.head_size", "head_dim", COUNT},
+    {"rwkv7", "attention.decay_lora_rank", "decay_low_rank_dim", COUNT},
+    {"rwkv7", "attention.iclr_lora_rank", "a_low_rank_dim", COUNT},
+    {"rwkv7", "attention.value_residual_mix_lora_rank", "v_low_rank_dim", COUNT},
+    {"rwkv7", "attention.gate_lora_rank", "gate_low_rank_dim", COUNT},
 // encoders
 #define T5(who)                                                                                                             \
     {who, "attention.key_length", "d_kv", COUNT}, {who, "attention.value_length", "d_kv", COUNT},                           \

@@ -36,6 +36,10 @@ static const char *kind_of(json_t *config, int i) {
     if (!kind && full) kind = in_list(full, i) ? "full_attention" : "conv";
     if (!kind && list) kind = json_integer_value(json_array_get(list, (size_t) i)) ? "full_attention" : "linear_attention";
     if (!kind && kda) kind = in_list(kda, i + 1) ? "linear_attention" : "full_attention";
+    const int64_t n = n_layers(config),
+                  step = json_is_false(config_get(config, "mamba_enabled")) ? 0 : count(config, "mamba_step");
+    if (!kind && step > 0)  // PLaMo 2
+        kind = (n <= step / 2 ? i == n - 1 : i % step == step / 2) ? "full_attention" : "mamba";
     const int64_t period = count(config, "attn_layer_period");
     if (!kind && period > 0) kind = i % period == count(config, "attn_layer_offset") ? "full_attention" : "mamba";
     return kind;

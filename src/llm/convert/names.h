@@ -5,15 +5,12 @@
 #include "convert/config.h"
 
 #define N(slot, name)                                                                                                       \
-    { SLOT_##slot, name, NULL, NULL }
-#define NV(slot, name, view)                                                                                                \
-    { SLOT_##slot, name, view, NULL }
-#define NO(slot, name, op)                                                                                                  \
-    { SLOT_##slot, name, NULL, op }
-#define NVO(slot, name, view, op)                                                                                           \
-    { SLOT_##slot, name, view, op }
+    { SLOT_##slot, name }
+#define NV(slot, name, view) N(slot, name "\t" view)
+#define NO(slot, name, op) N(slot, name "\t\t" op)
+#define NVO(slot, name, view, op) N(slot, name "\t" view "\t" op)
 #define END                                                                                                                 \
-    { SLOT_NONE, NULL, NULL, NULL }
+    { SLOT_NONE, NULL }
 
 static const struct ckpt_name names_none[] = {END};
 
@@ -36,6 +33,36 @@ static const struct ckpt_name names_gpt2[] = {
     N(attn_qkv, "attn.c_attn"), N(attn_output, "attn.c_proj"),
     N(ffn_norm, "ln_2"),        N(ffn_up, "mlp.c_fc"),
     N(ffn_down, "mlp.c_proj"),  END,
+};
+
+// embedding and head have scales of their own, which the file has in their weights
+static const struct ckpt_name names_jais[] = {
+    NO(token_embd, "wte", "*embeddings_scale*mup_embeddings_scale"),
+    NO(output, "lm_head|wte", "*width_scale*mup_output_alpha*mup_width_scale"),
+    N(output_norm, "ln_f"),
+    N(attn_norm, "ln_1"),
+    N(attn_qkv, "attn.c_attn"),
+    N(attn_output, "attn.c_proj"),
+    N(ffn_norm, "ln_2"),
+    N(ffn_gate, "mlp.c_fc2"),
+    N(ffn_up, "mlp.c_fc"),
+    N(ffn_down, "mlp.c_proj"),
+    END,
+};
+
+static const struct ckpt_name names_refact[] = {
+    N(token_embd, "wte"),
+    N(output_norm, "ln_f"),
+    N(attn_norm, "ln_1"),
+    N(attn_q, "attn.q"),
+    NV(attn_k, "attn.kv", "2*K*D[0:K*D],E"),
+    NV(attn_v, "attn.kv", "2*K*D[K*D:2*K*D],E"),
+    N(attn_output, "attn.c_proj"),
+    N(ffn_norm, "ln_2"),
+    NV(ffn_gate, "mlp.gate_up_proj", "2*F[0:F],E"),
+    NV(ffn_up, "mlp.gate_up_proj", "2*F[F:2*F],E"),
+    N(ffn_down, "mlp.c_proj"),
+    END,
 };
 
 static const struct ckpt_name names_gptneox[] = {
@@ -173,6 +200,35 @@ static const struct ckpt_name names_plamo[] = {
     N(attn_norm, "norm"),
     NV(attn_q, "self_attn.q_proj", "H/K,K,D*E > 102"),
     NV(attn_output, "self_attn.o_proj", "E,H/K,K,D > 0213"),
+    END,
+};
+
+static const struct ckpt_name names_maincoder[] = {
+    N(ffn_gate, "feed_forward.gate_proj"),
+    N(ffn_up, "feed_forward.up_proj"),
+    N(ffn_down, "feed_forward.down_proj"),
+    END,
+};
+
+static const struct ckpt_name names_spark2_5[] = {
+    N(token_embd, "model.embedding"),
+    N(attn_qkv, "self_attn.q_k_v_proj"),
+    N(attn_gate, "self_attn.g_proj"),
+    N(attn_output, "self_attn.out_proj"),
+    END,
+};
+
+static const struct ckpt_name names_cogvlm[] = {
+    N(attn_qkv, "self_attn.language_expert_query_key_value"),
+    N(attn_output, "self_attn.language_expert_dense"),
+    N(ffn_gate, "mlp.language_mlp.gate_proj"),
+    N(ffn_up, "mlp.language_mlp.up_proj"),
+    N(ffn_down, "mlp.language_mlp.down_proj"),
+    N(vis_attn_qkv, "self_attn.vision_expert_query_key_value"),
+    N(vis_attn_output, "self_attn.vision_expert_dense"),
+    N(vis_gate, "mlp.vision_mlp.gate_proj"),
+    N(vis_up, "mlp.vision_mlp.up_proj"),
+    N(vis_down, "mlp.vision_mlp.down_proj"),
     END,
 };
 

@@ -41,6 +41,95 @@ static const struct ckpt_name names_nemotron_h[] = {
     N(ssm_conv1d, at ".conv1d"), N(ssm_a, at ".A_log"), N(ssm_d, at ".D"), N(ssm_norm, at ".norm"),                         \
         N(ssm_out, at ".out_proj")
 
+// norms are stored less what they begin as: 1, or so that the branches begin small
+#define NAMES_PLAMO                                                                                                         \
+    NO(output_norm, "model.norm", "+1"), NO(attn_norm, "pre_mixer_norm", "+1"), NO(ffn_norm, "pre_mlp_norm", "+1"),         \
+        NO(post_attn_norm, "post_mixer_norm", "+0.2"), NO(post_ffw_norm, "post_mlp_norm", "+0.08944271909999159"),          \
+        N(attn_qkv, "mixer.qkv_proj"), N(attn_output, "mixer.o_proj"), N(ffn_up, "mlp.gate_up_proj")
+
+static const struct ckpt_name names_plamo2[] = {
+    NAMES_PLAMO,
+    N(attn_q_norm, "mixer.q_weight"),
+    N(attn_k_norm, "mixer.k_weight"),
+    N(ssm_x, "mixer.bcdt_proj"),
+    N(ssm_dt, "mixer.dt_proj"),
+    N(ssm_dt, "bias:mixer.dt_bias!"),
+    N(ssm_a, "mixer.A_log"),
+    N(ssm_d, "mixer.D"),
+    N(ssm_dt_norm, "mixer.dt_norm_weight"),
+    N(ssm_b_norm, "mixer.B_norm_weight"),
+    N(ssm_c_norm, "mixer.C_norm_weight"),
+    END,
+};
+
+static const struct ckpt_name names_plamo3[] = {
+    NAMES_PLAMO,
+    NO(attn_q_norm, "mixer.q_norm", "+1"),
+    NO(attn_k_norm, "mixer.k_norm", "+1"),
+    END,
+};
+
+// what mixes a token with the one before is stored the other way round
+#define TIME "attention."
+static const struct ckpt_name names_rwkv6[] = {
+    N(token_embd, "rwkv.embeddings"),
+    N(token_embd_norm, "rwkv.blocks.0.pre_ln"),
+    N(output_norm, "rwkv.ln_out"),
+    N(output, "head"),
+    N(attn_norm, "ln1"),
+    N(attn_norm_2, "ln2"),
+    NV(time_mix_w1, TIME "time_maa_w1", "E,5*tme > 10"),
+    NV(time_mix_w2, TIME "time_maa_w2", "5,tme,E > 021"),
+    N(time_mix_lerp_x, TIME "time_maa_x"),
+    N(time_mix_lerp_fused, TIME "time_maa_w&" TIME "time_maa_k&" TIME "time_maa_v&" TIME "time_maa_r&" TIME "time_maa_g"),
+    N(time_mix_first, TIME "time_faaaa"),
+    N(time_mix_decay, TIME "time_decay"),
+    NV(time_mix_decay_w1, TIME "time_decay_w1", "E,tde > 10"),
+    NV(time_mix_decay_w2, TIME "time_decay_w2", "tde,E > 10"),
+    N(time_mix_key, TIME "key"),
+    N(time_mix_value, TIME "value"),
+    N(time_mix_receptance, TIME "receptance"),
+    N(time_mix_gate, TIME "gate"),
+    N(time_mix_output, TIME "output"),
+    N(time_mix_ln, TIME "ln_x"),
+    N(channel_mix_lerp_k, "feed_forward.time_maa_k"),
+    N(channel_mix_lerp_r, "feed_forward.time_maa_r"),
+    N(channel_mix_key, "feed_forward.key"),
+    N(channel_mix_value, "feed_forward.value"),
+    N(channel_mix_receptance, "feed_forward.receptance"),
+    END,
+};
+#undef TIME
+
+// the first layer mixes in no values, but the file has a place for that: it takes what is there for another purpose
+#define LOW_RANK(x, at)                                                                                                     \
+    N(time_mix_##x##0, at ".lora.2.bias!|attn.a_lora.lora.2.bias!"), N(time_mix_##x##1, at ".lora.0|attn.a_lora.lora.0"),   \
+        N(time_mix_##x##2, at ".lora.2|attn.a_lora.lora.2")
+static const struct ckpt_name names_rwkv7[] = {
+    N(token_embd, "model.embeddings"),
+    N(token_embd_norm, "model.layers.0.pre_norm"),
+    N(attn_norm, "attn_norm"),
+    N(attn_norm_2, "ffn_norm"),
+    LOW_RANK(w, "attn.w_lora"),
+    LOW_RANK(a, "attn.a_lora"),
+    LOW_RANK(v, "attn.v_lora"),
+    N(time_mix_g1, "attn.g_lora.lora.0"),
+    N(time_mix_g2, "attn.g_lora.lora.2"),
+    N(time_mix_lerp_fused, "attn.x_r&attn.x_w&attn.x_k&attn.x_v&attn.x_a&attn.x_g|attn.x_x"),
+    N(time_mix_k_k, "attn.k_k"),
+    N(time_mix_k_a, "attn.k_a"),
+    N(time_mix_r_k, "attn.r_k"),
+    N(time_mix_key, "attn.k_proj"),
+    N(time_mix_value, "attn.v_proj"),
+    N(time_mix_receptance, "attn.r_proj"),
+    N(time_mix_output, "attn.o_proj"),
+    N(time_mix_ln, "attn.g_norm"),
+    N(channel_mix_lerp_k, "ffn.x_k"),
+    N(channel_mix_key, "ffn.key"),
+    N(channel_mix_value, "ffn.value"),
+    END,
+};
+
 static const struct ckpt_name names_jamba[] = {
     N(output_norm, "model.final_layernorm"),
     N(ffn_norm, "pre_ff_layernorm"),

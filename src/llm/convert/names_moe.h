@@ -155,6 +155,23 @@ static const struct ckpt_name names_smallthinker[] = {
     END,
 };
 
+static const struct ckpt_name names_grok[] = {
+    N(output_norm, "model.norm.scale!|model.norm"),
+    N(attn_norm, "pre_attn_norm.scale!|pre_attn_norm"),
+    N(attn_output_norm, "post_attn_norm.scale!|post_attn_norm"),
+    N(ffn_norm, "pre_moe_norm.scale!|pre_moe_norm"),
+    N(layer_output_norm, "post_moe_norm.scale!|post_moe_norm"),
+    N(attn_q, "attn.q_proj"),
+    N(attn_k, "attn.k_proj"),
+    N(attn_v, "attn.v_proj"),
+    N(attn_output, "attn.o_proj"),
+    N(ffn_gate_inp, "moe_block.gate"),
+    N(ffn_gate_exps, "moe_block.experts.{}.linear"),
+    N(ffn_up_exps, "moe_block.experts.{}.linear_v"),
+    N(ffn_down_exps, "moe_block.experts.{}.linear_1"),
+    END,
+};
+
 static const struct ckpt_name names_arctic[] = {
     N(ffn_gate, "residual_mlp.w1"),
     N(ffn_down, "residual_mlp.w2"),

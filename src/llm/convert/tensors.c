@@ -61,6 +61,13 @@ static bool part_of(const char *text, int i, char *out, size_t n_out) {
     return true;
 }
 
+// The cut (1) or the operation (2) of a class's row; NULL: it has none.
+static const char *part_of_row(const struct ckpt_name *how, int i) {
+    const char *at = how ? how->name : NULL;
+    for (; at && i > 0; i--) at = strchr(at, '\t') ? strchr(at, '\t') + 1 : NULL;
+    return at;
+}
+
 static int count_parts(const char *text) {
     int n = text != NULL;
     for (; text && *text; text++) n += *text == '&';
@@ -107,8 +114,9 @@ static void set_changes(const struct convert *k, struct piece *p, const struct a
                         const char *op) {
     const struct hparams *hp = &k->hp;
     const int i = il < 0 ? 0 : il;
-    if (op && strcmp(op, "+1") == 0)
-        p->op = bias ? OP_NONE : OP_PLUS_1;
+    p->plus = op && op[0] == '+' ? strtof(op + 1, NULL) : 1;
+    if (op && op[0] == '+')
+        p->op = bias ? OP_NONE : OP_PLUS;
     else if (op && strcmp(op, "-exp") == 0)
         p->op = OP_MINUS_EXP;
     else if (op && strcmp(op, "exp") == 0)
@@ -116,7 +124,7 @@ static void set_changes(const struct convert *k, struct piece *p, const struct a
     else if (!op && row->slot == SLOT_ssm_a)
         p->op = OP_MINUS_EXP;
     else if (!op && (k->cls->flags & CLASS_NORM_PLUS_1) && slot_info(row->slot)->role == ROLE_NORM && !bias)
-        p->op = OP_PLUS_1;
+        p->op = OP_PLUS;
     p->n_head = row->slot == SLOT_attn_k ? hp->n_head_kv[i] : hp->n_head[i];
     p->n_head_kv = hp->n_head_kv[i];
     p->n_dim = hp->n_embd_head_k[i];
@@ -161,8 +169,9 @@ static enum err add_first_row(const struct convert *k, struct piece *p, struct c
 
 // The segments of a piece: one for each tensor found, or several cuts through the only one.
 static enum err add_segments(const struct convert *k, struct piece *p, const struct found *f, int il) {
-    char view[256], op[128];
-    const char *views = f->how ? f->how->view : NULL, *ops = f->how ? f->how->op : NULL;
+    char views[512] = "", view[256], op[128];
+    const char *ops = part_of_row(f->how, 2), *all = part_of_row(f->how, 1);
+    if (all) snprintf(views, sizeof(views), "%.*s", (int) strcspn(all, "\t"), all);
     const int cuts = f->n == 1 ? count_parts(views) : 0, n = cuts > 1 ? cuts : f->n;
     p->segments = calloc((size_t) n + 1, sizeof(*p->segments));
     if (!p->segments) return err_set(ERR_NOMEM, "no memory for the tensors of the checkpoint");
@@ -226,7 +235,7 @@ static enum err make_piece(struct convert *k, const struct arch_tensor *row, int
     TRY(add_segments(k, p, f, il));
     struct ckpt_tensor *t = p->segments[0].t;
     if (row->slot == SLOT_per_layer_token_embd && t->n_dims == 2 && t->shape[0] < k->hp.n_vocab) TRY(add_first_row(k, p, t));
-    if (what != PART_SCALE) set_changes(k, p, row, il, bias, f->how ? f->how->op : NULL);
+    if (what != PART_SCALE) set_changes(k, p, row, il, bias, part_of_row(f->how, 2));
     int64_t ne[4] = {1, 1, 1, 1};
     int n_dims = 0;
     TRY(piece_shape(k, p, row, il, what, ne, &n_dims));
@@ -349,8 +358,10 @@ void convert_name_the_rest(const struct convert *k) {
                                            "key_decay",
                                            "query_decay",
                                            "slope_rate",
+                                           "relative_pe.",
                                            "visual.",
                                            "vision_",
+                                           "model.vision.",
                                            "mlp_AR.",
                                            "patch_merge_mlp.",
                                            "multi_modal_projector",

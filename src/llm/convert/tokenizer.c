@@ -155,26 +155,130 @@ static enum err end_wordpiece(struct source *s) {
     return ERR_OK;
 }
 
-// vocab.txt, a token a line: what older checkpoints have, whose special tokens are those in brackets.
-static enum err convert_vocab_txt(struct source *s, const char *path) {
+// A file of the checkpoint, whole, with a 0 behind it. Owner of *out: the caller.
+static enum err read_all(const char *path, char **out, uint64_t *n) {
     struct file f;
+    *out = NULL;
     TRY(file_open(&f, path));
-    char *data = f.size < (uint64_t) 1 << 28 ? malloc(f.size + 1) : NULL;
-    enum err e = data ? file_read(&f, 0, data, f.size) : err_set(ERR_NOMEM, "no memory for %s", path);
-    if (data) data[f.size] = '\0';
+    *n = f.size;
+    *out = f.size < (uint64_t) 1 << 30 ? calloc(1, f.size + 1) : NULL;
+    const enum err e = *out ? file_read(&f, 0, *out, f.size) : err_set(ERR_NOMEM, "no memory for %s", path);
+    file_close(&f);
+    return e;
+}
+
+// vocab.txt, a token a line: what older checkpoints have, whose special tokens are those in brackets.
+static enum err add_txt_line(struct source *s, int64_t id, const char *at, size_t n) {
+    TRY(add_wordpiece(s, id, at, n, bracketed(at, n)));
+    if (n > 7 && strncmp(at, "[unused", 7) == 0) s->v.type[id] = LLAMA_TOKEN_TYPE_UNUSED;
+    return ERR_OK;
+}
+
+// tokenizer.jsonl of PLaMo 2 and 3: a line is [text, score, kind, ...].
+static enum err add_jsonl_line(struct source *s, int64_t id, const char *at, size_t n) {
+    json_t *row = json_loadb(at, n, 0, NULL), *text = json_array_get(row, 0);
+    const char *kind = json_string_value(json_array_get(row, 2));
+    const enum llama_token_type type = !kind || strcmp(kind, "NORMAL") == 0 ? LLAMA_TOKEN_TYPE_NORMAL
+                                       : strcmp(kind, "BYTE") == 0          ? LLAMA_TOKEN_TYPE_BYTE
+                                       : strcmp(kind, "UNKNOWN") == 0       ? LLAMA_TOKEN_TYPE_UNKNOWN
+                                                                            : LLAMA_TOKEN_TYPE_CONTROL;
+    enum err e = ERR_OK;
+    if (json_is_string(text))
+        e = vocab_out_set(&s->v, id, json_string_value(text), json_string_length(text),
+                          (float) json_number_value(json_array_get(row, 1)), type);
+    else if (n > 0)
+        e = err_set(ERR_FORMAT, "tokenizer.jsonl: line %lld is no list that begins with a text", (long long) id + 1);
+    json_decref(row);
+    return e;
+}
+
+static size_t put_utf8(char *out, uint32_t c) {
+    const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    out[0] = (char) (more ? (0xF00 >> (more + 1)) | (c >> (6 * more)) : c);
+    for (int i = 1; i <= more; i++) out[i] = (char) (0x80 | ((c >> (6 * (more - i))) & 0x3F));
+    return (size_t) more + 1;
+}
+
+// A line of RWKV's vocabulary: "id literal length", the literal a text or bytes as Python writes them. Files spell tokens as bytes.
+static enum err add_rwkv_line(struct source *s, int64_t id, const char *at, size_t n) {
+    static const char plain[] = "\\'\"ntr", stands_for[] = "\\'\"\n\t\r";
+    char *end, bytes[1024], text[4 * sizeof(bytes)];
+    size_t n_bytes = 0, n_text = 0;
+    if (n == 0) return ERR_OK;
+    id = strtoll(at, &end, 10);
+    const char *p = end + (*end == ' '), *stop = at + n;
+    const bool raw = *p == 'b';
+    p += raw;
+    const char quote = *p++;
+    for (; p < stop && *p != quote && n_bytes + 4 < sizeof(bytes); p++) {
+        if (*p != '\\') {
+            bytes[n_bytes++] = *p;
+            continue;
+        }
+        p++;
+        const char *known = *p ? strchr(plain, *p) : NULL;
+        const int digits = *p == 'x' ? 2 : *p == 'u' ? 4 : 8;
+        char hex[9] = "";
+        if (known) {
+            bytes[n_bytes++] = stands_for[known - plain];
+            continue;
+        }
+        if (stop - p > digits) memcpy(hex, p + 1, (size_t) digits), p += digits;
+        const uint32_t c = (uint32_t) strtoul(hex, NULL, 16);
+        if (raw)
+            bytes[n_bytes++] = (char) c;
+        else
+            n_bytes += put_utf8(bytes + n_bytes, c);
+    }
+    if (end == at || (quote != '\'' && quote != '"') || p >= stop || *p != quote || strtoull(p + 1, NULL, 10) != n_bytes)
+        return err_set(ERR_FORMAT, "RWKV's vocabulary has a line that is not 'id token length': %.*s",
+                       (int) (n < 80 ? n : 80), at);
+    for (size_t i = 0; i < n_bytes; i++)
+        n_text += (size_t) (bytes[i] < ' ' || bytes[i] > '~' || bytes[i] == '\\'
+                                ? sprintf(text + n_text, "\\x%02x", (unsigned char) bytes[i])
+                                : sprintf(text + n_text, "%c", bytes[i]));
+    return vocab_out_set(&s->v, id, text, n_text, 0, LLAMA_TOKEN_TYPE_NORMAL);
+}
+
+static enum err end_plamo(struct source *s) {
+    s->v.has_scores = true;
+    gguf_set_val_str(s->out, "tokenizer.ggml.model", "plamo2");
+    gguf_set_val_bool(s->out, "tokenizer.ggml.add_space_prefix", false);
+    return ERR_OK;
+}
+
+// Token 0 ends a text; a turn ends with a blank line.
+static enum err end_rwkv(struct source *s) {
+    TRY(vocab_out_set(&s->v, 0, "<s>", 3, 0, LLAMA_TOKEN_TYPE_CONTROL));
+    gguf_set_val_str(s->out, "tokenizer.ggml.model", "rwkv");
+    gguf_set_val_str(s->out, "tokenizer.chat_template", "rwkv-world");
+    set_u32(s->out, "tokenizer.ggml.eot_token_id", find_token(&s->v, "\\x0a\\x0a"));
+    return ERR_OK;
+}
+
+// Vocabularies that have a line for each token.
+static const struct lines {
+    const char *file;
+    enum err (*add)(struct source *s, int64_t id, const char *at, size_t n);
+    enum err (*end)(struct source *s);
+} line_files[] = {{"vocab.txt", add_txt_line, end_wordpiece},
+                  {"tokenizer.jsonl", add_jsonl_line, end_plamo},
+                  {"rwkv_vocab_v20230424.txt", add_rwkv_line, end_rwkv}};
+
+static enum err convert_lines(struct source *s, const char *path, const struct lines *how) {
+    char *data;
+    uint64_t size;
+    enum err e = read_all(path, &data, &size);
     int64_t id = 0;
-    for (const char *at = data; e == ERR_OK && at < data + f.size; id++) {
+    for (const char *at = data; e == ERR_OK && at < data + size; id++) {
         size_t n = strcspn(at, "\n");
         const char *next = at + n + 1;
         if (n && at[n - 1] == '\r') n--;
-        const bool unused = n > 7 && strncmp(at, "[unused", 7) == 0;
-        e = add_wordpiece(s, id, at, n, bracketed(at, n));
-        if (e == ERR_OK && unused) s->v.type[id] = LLAMA_TOKEN_TYPE_UNUSED;
+        e = how->add(s, id, at, n);
         at = next;
     }
     free(data);
-    file_close(&f);
-    return e == ERR_OK ? end_wordpiece(s) : e;
+    return e == ERR_OK ? how->end(s) : e;
 }
 
 static enum err convert_wordpiece(struct source *s, json_t *model) {
@@ -324,12 +428,11 @@ static enum err as_fairseq(struct vocab_out *v) {
 }
 
 static enum err convert_sentencepiece(struct source *s, const char *path, bool fairseq) {
-    struct file f;
-    TRY(file_open(&f, path));
-    char *data = f.size < (uint64_t) 1 << 30 ? malloc(f.size) : NULL;
+    char *data;
+    uint64_t size;
     struct spm_facts facts;
-    enum err e = data ? file_read(&f, 0, data, f.size) : err_set(ERR_NOMEM, "no memory for %s", path);
-    if (e == ERR_OK) e = spm_parse(data, f.size, &s->v, &facts);
+    enum err e = read_all(path, &data, &size);
+    if (e == ERR_OK) e = spm_parse(data, size, &s->v, &facts);
     if (e == ERR_OK && fairseq) {
         e = as_fairseq(&s->v);
         facts.bos = 0, facts.pad = 1, facts.eos = 2, facts.unk = 3;
@@ -351,7 +454,6 @@ static enum err convert_sentencepiece(struct source *s, const char *path, bool f
         set_u32(s->out, "tokenizer.ggml.padding_token_id", facts.pad);
     }
     free(data);
-    file_close(&f);
     return e;
 }
 
@@ -376,10 +478,14 @@ static enum err convert_any(struct source *s) {
             return convert_sentencepiece(s, path, fairseq);
     }
     if (s->json) return convert_json(s);
-    const int n = snprintf(path, sizeof(path), "%s/vocab.txt", s->c->dir);
-    if (n > 0 && n < (int) sizeof(path) && access(path, F_OK) == 0) return convert_vocab_txt(s, path);
+    for (size_t i = 0; i < sizeof(line_files) / sizeof(line_files[0]); i++) {
+        const int n = snprintf(path, sizeof(path), "%s/%s", s->c->dir, line_files[i].file);
+        if (n > 0 && n < (int) sizeof(path) && access(path, F_OK) == 0) return convert_lines(s, path, &line_files[i]);
+    }
     return err_set(
-        ERR_IO, "%s holds neither tokenizer.json nor a sentencepiece model (tokenizer.model, spiece.model), nor vocab.txt",
+        ERR_IO,
+        "%s holds neither tokenizer.json nor a sentencepiece model (tokenizer.model, spiece.model), nor vocab.txt, "
+        "tokenizer.jsonl or RWKV's vocabulary",
         s->c->dir);
 }
 
@@ -407,13 +513,11 @@ static enum err write_chat_template(const struct source *s) {
     char path[8192];
     const int n = snprintf(path, sizeof(path), "%s/chat_template.jinja", s->c->dir);
     if (n <= 0 || n >= (int) sizeof(path) || access(path, F_OK) != 0) return ERR_OK;
-    struct file f;
-    TRY(file_open(&f, path));
-    char *text = f.size < 1 << 24 ? calloc(1, f.size + 1) : NULL;
-    const enum err e = text ? file_read(&f, 0, text, f.size) : err_set(ERR_NOMEM, "no memory for %s", path);
+    char *text;
+    uint64_t size;
+    const enum err e = read_all(path, &text, &size);
     if (e == ERR_OK) gguf_set_val_str(s->out, "tokenizer.chat_template", text);
     free(text);
-    file_close(&f);
     return e;
 }
 

@@ -85,7 +85,7 @@ static enum err read_row(const struct convert *k, const struct piece *p, float *
 static enum err write_rows(const struct piece *p, float *x, int64_t n, char *raw, FILE *f, const char *tmp) {
     const int64_t ne0 = p->t->ne[0];
     for (int64_t i = 0; i < n * ne0 && p->op != OP_NONE; i++)
-        x[i] = p->op == OP_PLUS_1 ? x[i] + 1.0f : p->op == OP_EXP ? expf(x[i]) : -expf(x[i]);
+        x[i] = p->op == OP_PLUS ? x[i] + p->plus : p->op == OP_EXP ? expf(x[i]) : -expf(x[i]);
     if (p->t->type == GGML_TYPE_I32) {  // numbers of experts
         for (int64_t i = 0; i < n * ne0; i++) ((int32_t *) (void *) raw)[i] = (int32_t) x[i];
         const size_t n_raw = (size_t) (n * ne0) * sizeof(int32_t);
