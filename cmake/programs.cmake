@@ -9,7 +9,6 @@ if(APP_SOURCES AND TARGET llama)
   target_include_directories(lamina PRIVATE src/app)
   target_compile_options(lamina PRIVATE $<$<CONFIG:Release>:-Os>)
   target_link_libraries(lamina PRIVATE lamina_flags llama ggml PkgConfig::JANSSON PkgConfig::LIBEDIT ZLIB::ZLIB m)
-  set_target_properties(lamina PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 endif()
 
 # examples/<name>.c and examples/<folder>/<main>.c see the public headers alone.

@@ -38,7 +38,12 @@ target_link_libraries(x PRIVATE llama ggml::ggml)
 C
 cmake -G Ninja -S "$dir/s" -B "$dir/s/build" >/dev/null && ninja -C "$dir/s/build" -t query x >/dev/null || die "add_subdirectory failed"
 ! ninja -C "$dir/s/build" -t targets all | grep -qE '^lamina/bin/.*test_' || die "as a folder of another project the tests are built"
-"$prefix/bin/lamina" --version >/dev/null || die "the installed program does not start"
+env -u LD_LIBRARY_PATH "$prefix/bin/lamina" --version >/dev/null || die "the installed program does not start"
+# An empty element would be the current folder, from which no library may come.
+for f in "$root/build/bin/lamina" "$root/build/lib/libllama.so" "$prefix/bin/lamina" "$libdir/libllama.so"; do
+    path=$(readelf -d "$f" | sed -n 's/.*RUNPATH.*\[\(.*\)\]/\1/p')
+    while read -r -d: folder; do [[ $folder == '$ORIGIN'* ]] || die "$f looks for libraries in '$path'"; done <<<"$path:"
+done
 for lib in ggml llama; do
     want=$(grep -ohE "\b${lib%%-*}[a-z0-9_]*|\bgguf_[a-z0-9_]+" -r "$prefix/include" | sort -u)
     extra=$(nm -D --defined-only "$libdir/lib$lib.so" | awk '$2 ~ /[TDRBV]/ {print $3}' | sort -u | comm -23 - <(printf '%s\n' "$want"))
