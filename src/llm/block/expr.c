@@ -11,7 +11,7 @@ struct parser {
     const char *text, *p;
     const struct hparams *hp;
     int il, depth;
-    bool bad;
+    bool bad, by_layer;
 };
 
 static double parse_or(struct parser *s);
@@ -43,10 +43,15 @@ static double call(struct parser *s, const char *name, size_t n) {
 }
 
 static double symbol(struct parser *s, const char *name, size_t n) {
-    if (n == 1 && *name == 'i') return s->il < 0 ? 0 : s->il;
+    if (n == 1 && *name == 'i') {
+        s->by_layer = true;
+        return s->il < 0 ? 0 : s->il;
+    }
     for (int f = 0; f < HP_COUNT; f++) {
-        const char *sym = hparams_info((enum hp_field) f)->symbol;
-        if (sym[0] == name[0] && !strncmp(sym, name, n) && !sym[n]) return hparams_get(s->hp, (enum hp_field) f, s->il);
+        const struct hp_info *info = hparams_info((enum hp_field) f);
+        if (info->symbol[0] != name[0] || strncmp(info->symbol, name, n) != 0 || info->symbol[n]) continue;
+        s->by_layer |= info->kind == HP_INTS || info->kind == HP_FLTS;
+        return hparams_get(s->hp, (enum hp_field) f, s->il);
     }
     s->bad = true;
     return 0;
@@ -144,8 +149,14 @@ static double parse_or(struct parser *s) {
 }
 
 enum err expr_eval(const char *expr, const struct hparams *hp, int il, double *out) {
+    bool by_layer = false;
+    return expr_eval_layer(expr, hp, il, out, &by_layer);
+}
+
+enum err expr_eval_layer(const char *expr, const struct hparams *hp, int il, double *out, bool *by_layer) {
     struct parser s = {.text = expr, .p = expr, .hp = hp, .il = il};
     *out = parse_or(&s);
+    *by_layer |= s.by_layer;
     skip_space(&s);
     if (s.bad || *s.p)
         return err_set(ERR_FAILED, "expression '%s' of an architecture's table can't be read at offset %d", expr,

@@ -82,5 +82,7 @@ void hparams_set(struct hparams *hp, enum hp_field f, int il, double v);
 // Value of an expression over the symbols of hparams.def and `i` (the layer): numbers, + - * / ( ), comparisons (1 or 0),
 // && || !, % , and floor sqrt max min. Division by zero gives 0. Errors: names the place; the text is ours, so it is a bug.
 MUST_USE enum err expr_eval(const char *expr, const struct hparams *hp, int il, double *out);
+// The same; sets *by_layer where the expression has a symbol that another layer may give another value.
+MUST_USE enum err expr_eval_layer(const char *expr, const struct hparams *hp, int il, double *out, bool *by_layer);
 // The i-th of the comma-separated parts (commas inside parentheses belong to calls); false when there are fewer.
 bool expr_part(const char *list, int i, char *buf, int n_buf);

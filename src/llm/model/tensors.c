@@ -6,12 +6,22 @@
 #include "base/log.h"
 #include "model/model.h"
 
+// A row of the table with its expressions evaluated.
+struct row_shape {
+    const struct arch_tensor *row;
+    int64_t ne[4];  // -1 stands for any length
+    int n;
+    bool absent;                         // its condition is not met
+    bool when_by_layer, shape_by_layer;  // other layers may differ
+};
+
 struct maker {
     struct llama_model *m;
     const struct gguf_context *user;  // init_from_user: the infos are there
     int n_max;                        // tensors at most
     uint8_t *used;                    // per tensor of all sources
     int64_t n_used;
+    struct row_shape shape;  // of the row in work
 };
 
 struct found {
@@ -35,20 +45,28 @@ static bool look(const struct maker *k, const char *name, struct found *f) {
     return true;
 }
 
-// The table's shape; -1 stands for any length.
-static enum err eval_shape(const char *shape, const struct hparams *hp, int il, int64_t *ne, int *n) {
-    char part[96];
-    for (*n = 0; *n < 4 && expr_part(shape, *n, part, sizeof part); (*n)++) {
-        if (!strcmp(part, "?")) {
-            ne[*n] = -1;
-            continue;
-        }
-        double v;
-        TRY(expr_eval(part, hp, il, &v));
-        if (v < 0 || v > 9e15) return err_set(ERR_FORMAT, "a tensor of shape %s has a side of %g", shape, v);
-        ne[*n] = (int64_t) v;
+// Evaluates row into k->shape; what holds for all layers, once for all of them.
+static enum err eval_row(struct maker *k, const struct arch_tensor *row, int il) {
+    const struct hparams *hp = &k->m->hp;
+    struct row_shape *s = &k->shape;
+    if (s->row != row) *s = (struct row_shape){.row = row, .when_by_layer = row->when != NULL};
+    double v;
+    if (s->when_by_layer) {
+        s->when_by_layer = false;
+        TRY(expr_eval_layer(row->when, hp, il, &v, &s->when_by_layer));
+        s->absent = v == 0;
     }
-    for (int i = *n; i < 4; i++) ne[i] = 1;
+    if (s->absent || (s->n > 0 && !s->shape_by_layer)) return ERR_OK;
+    char part[96];
+    for (s->n = 0; s->n < 4 && expr_part(row->shape, s->n, part, sizeof part); s->n++) {
+        v = -1;
+        if (strcmp(part, "?") != 0) {
+            TRY(expr_eval_layer(part, hp, il, &v, &s->shape_by_layer));
+            if (v < 0 || v > 9e15) return err_set(ERR_FORMAT, "a tensor of shape %s has a side of %g", row->shape, v);
+        }
+        s->ne[s->n] = (int64_t) v;
+    }
+    for (int i = s->n; i < 4; i++) s->ne[i] = 1;
     return ERR_OK;
 }
 
@@ -126,41 +144,53 @@ static enum err make(struct maker *k, const char *name, const struct found *f, c
     return ERR_OK;
 }
 
-// One part (weight, bias, scale) of a row in a layer.
-static enum err part(struct maker *k, const struct arch_tensor *row, const char *stem, const char *suffix,
-                     const int64_t *want, int n, bool required, int layer, struct ggml_tensor **out) {
-    char name[GGML_MAX_NAME + 64];
-    const int len = snprintf(name, sizeof name, "%s%s", stem, suffix);
-    struct found f;
-    if (len < 0 || (size_t) len >= sizeof name) return err_set(ERR_FAILED, "the name %s%s is too long", stem, suffix);
-    if (!look(k, name, &f)) {
-        if (!required) return ERR_OK;
-        return err_set(ERR_FORMAT, "tensor %s is missing; a model of architecture %s needs it", name, k->m->arch->name);
+// A row's name in a layer, to which a part's is added.
+struct row_name {
+    char text[GGML_MAX_NAME + 64];
+    size_t n;
+};
+
+static char *put_number(char *p, int v) {
+    if (v >= 10) p = put_number(p, v / 10);
+    *p = (char) ('0' + v % 10);
+    return p + 1;
+}
+
+static void row_name(struct row_name *name, const struct arch_tensor *row, int layer) {
+    const char *base = row->name ? row->name : slot_info(row->slot)->name;
+    char *p = name->text;
+    if (layer >= 0) {
+        p = stpcpy(p, row->flags & T_ENC ? "enc.blk." : row->flags & T_DEC ? "dec.blk." : "blk.");
+        p = put_number(p, layer);
+        *p++ = '.';
     }
-    return make(k, name, &f, want, n, row, layer, NULL, out);
+    name->n = (size_t) (stpcpy(p, base) - name->text);
+}
+
+// One part (weight, bias, scale) of a row in a layer.
+static enum err part(struct maker *k, const struct arch_tensor *row, struct row_name *name, const char *suffix,
+                     const int64_t *want, int n, bool required, int layer, struct ggml_tensor **out) {
+    struct found f;
+    strcpy(name->text + name->n, suffix);
+    if (!look(k, name->text, &f)) {
+        if (!required) return ERR_OK;
+        return err_set(ERR_FORMAT, "tensor %s is missing; a model of architecture %s needs it", name->text,
+                       k->m->arch->name);
+    }
+    return make(k, name->text, &f, want, n, row, layer, NULL, out);
 }
 
 static enum err load_row(struct maker *k, const struct arch_tensor *row, struct weight *w, const struct weight *unless,
                          int layer) {
-    const struct hparams *hp = &k->m->hp;
-    if (row->when) {
-        double v;
-        TRY(expr_eval(row->when, hp, layer, &v));
-        if (v == 0) return ERR_OK;
-    }
-    char stem[96];
-    const char *base = row->name ? row->name : slot_info(row->slot)->name;
-    const char *prefix = row->flags & T_ENC ? "enc.blk" : row->flags & T_DEC ? "dec.blk" : "blk";
-    if (layer >= 0)
-        snprintf(stem, sizeof stem, "%s.%d.%s", prefix, layer, base);
-    else
-        snprintf(stem, sizeof stem, "%s", base);
-    int64_t ne[4];
-    int n;
-    TRY(eval_shape(row->shape, hp, layer, ne, &n));
+    TRY(eval_row(k, row, layer));
+    if (k->shape.absent) return ERR_OK;
+    const int64_t *ne = k->shape.ne;
+    const int n = k->shape.n;
+    struct row_name name;
+    row_name(&name, row, layer);
     const unsigned fl = row->flags;
     const bool skip = fl & T_BIAS_ONLY || (unless && unless->w);
-    if (!skip) TRY(part(k, row, stem, fl & T_NO_SUFFIX ? "" : ".weight", ne, n, !(fl & T_OPT), layer, &w->w));
+    if (!skip) TRY(part(k, row, &name, fl & T_NO_SUFFIX ? "" : ".weight", ne, n, !(fl & T_OPT), layer, &w->w));
     // a bias is as long as the map's result; of experts, one row each
     int64_t bne[4] = {ne[0], 1, 1, 1};
     int bn = 1;
@@ -173,11 +203,11 @@ static enum err load_row(struct maker *k, const struct arch_tensor *row, struct 
     if (fl & (T_BIAS | T_BIAS_OPT | T_BIAS_ONLY)) {
         const bool required =
             (fl & T_BIAS && !(unless && unless->w) && (w->w || fl & T_BIAS_ONLY)) || (fl & T_BIAS_ONLY && !(fl & T_OPT));
-        TRY(part(k, row, stem, ".bias", bne, bn, required, layer, &w->b));
+        TRY(part(k, row, &name, ".bias", bne, bn, required, layer, &w->b));
     }
     if (fl & T_SCALE && w->w) {
         int64_t sne[4] = {n >= 3 ? ne[2] : 1, 1, 1, 1};
-        TRY(part(k, row, stem, ".scale", sne, 1, false, layer, &w->s));
+        TRY(part(k, row, &name, ".scale", sne, 1, false, layer, &w->s));
     }
     return ERR_OK;
 }
