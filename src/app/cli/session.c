@@ -266,7 +266,7 @@ struct llama_context_params session_context_options(const struct params *p, int3
     cp.n_outputs_max = p->all_outputs || p->embeddings ? 0 : p->n_parallel;
     cp.pooling_type = p->pooling;
     cp.attention_type = p->attention;
-    cp.n_threads = p->n_threads > 0 ? p->n_threads : ggml_cpu_default_threads();
+    if (p->n_threads > 0) cp.n_threads = p->n_threads;
     cp.n_threads_batch = p->n_threads_batch > 0 ? p->n_threads_batch : cp.n_threads;
     cp.flash_attn_type = p->flash_attn;
     cp.type_k = p->type_k;

@@ -384,22 +384,23 @@ static void test_residual_is_normed(void **state) {
 // ---- mixtures of experts --------------------------------------------------------------------------------------------
 
 enum { USED = 3 };
+static int n_used = USED;
 
 static struct ggml_tensor *experts(struct plan *p, enum ggml_type type, int64_t n0, int64_t n1) {
     return ggml_new_tensor_3d(p->weights, type, n0, n1, EXPERTS);
 }
 
 static struct ggml_tensor *chosen(struct plan *p) {
-    struct ggml_tensor *ids = ggml_new_tensor_2d(p->c, GGML_TYPE_I32, USED, p->n_col);
+    struct ggml_tensor *ids = ggml_new_tensor_2d(p->c, GGML_TYPE_I32, n_used, p->n_col);
     ggml_set_input(ids);
     return p->inputs[p->n_inputs++] = ids;
 }
 
 static struct ggml_tensor *weighted_sum(struct plan *p, struct ggml_tensor *y) {
-    struct ggml_tensor *w = ggml_reshape_3d(p->c, input(p, USED, p->n_col), 1, USED, p->n_col), *sum = NULL;
+    struct ggml_tensor *w = ggml_reshape_3d(p->c, input(p, n_used, p->n_col), 1, n_used, p->n_col), *sum = NULL;
     ggml_build_forward_expand(p->g, w);
     y = inner(p, ggml_mul(p->c, y, w));
-    for (int i = 0; i < USED; i++) {
+    for (int i = 0; i < n_used; i++) {
         struct ggml_tensor *v = ggml_view_2d(p->c, y, y->ne[0], p->n_col, y->nb[2], (size_t) i * y->nb[1]);
         sum = sum ? inner(p, ggml_add(p->c, sum, v)) : v;
     }
@@ -448,6 +449,27 @@ static struct ggml_tensor *build_expert_halves(struct plan *p, struct ggml_tenso
 static void test_expert_halves(void **state) {
     (void) state;
     check_fused(build_expert_halves, 1 + 2 + 2 + USED - 2);
+}
+
+// What is reserved is enough for fewer tokens; sixteen experts of a token, their views and sums are the longest step there is.
+static void test_fewer_tokens(void **state) {
+    (void) state;
+    static const build_fn builds[] = {build_experts, build_biased, build_joined, build_gated};
+    for (int k = 0; k < 8; k++) {
+        n_used = k < 4 ? USED : 16;
+        struct plan p = {.n_col = 70, .type = GGML_TYPE_Q8_0, .other = GGML_TYPE_Q8_0};
+        plan_build(&p, builds[k % 4]);
+        const size_t most = ggml_graph_work_most(p.g, 3);
+        assert_true(most >= ggml_graph_plan(p.g, 3, NULL).work_size);
+        plan_end(&p);
+        for (int n_col = 1; n_col < 70; n_col++) {
+            struct plan few = {.n_col = n_col, .type = GGML_TYPE_Q8_0, .other = GGML_TYPE_Q8_0};
+            plan_build(&few, builds[k % 4]);
+            assert_true(ggml_graph_plan(few.g, 3, NULL).work_size <= most);
+            plan_end(&few);
+        }
+    }
+    n_used = USED;
 }
 
 // An expert that does not exist fails the step, as it does the node.
@@ -537,6 +559,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_experts, begin, end),
         cmocka_unit_test_setup_teardown(test_biased, begin, end),
         cmocka_unit_test_setup_teardown(test_expert_halves, begin, end),
+        cmocka_unit_test_setup_teardown(test_fewer_tokens, begin, end),
         cmocka_unit_test_setup_teardown(test_no_such_expert, begin, end),
         cmocka_unit_test_setup_teardown(test_callback, begin, end),
         cmocka_unit_test_setup_teardown(test_no_memory, begin, end),

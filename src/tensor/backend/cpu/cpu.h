@@ -31,3 +31,13 @@ struct op;
 int cpu_node_threads(const struct op *op, const struct ggml_tensor *t, int n);
 // Whether node t has anything to run.
 bool cpu_node_runs(const struct op *op, const struct ggml_tensor *t);
+
+// Questions about the work memory of nodes that have been asked before, by keys. Zero-initialised: none.
+enum { CPU_ASKED = 512 };
+struct cpu_asked {
+    int n_threads;
+    uint64_t keys[CPU_ASKED];
+};
+struct ggml_cgraph;
+// ggml_graph_work_most of what g has that no graph before it had.
+size_t cpu_work_most(const struct ggml_cgraph *g, int n_threads, struct cpu_asked *asked);

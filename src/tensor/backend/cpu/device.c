@@ -14,7 +14,7 @@
 enum { N_LISTS = 4 };
 
 struct stream {
-    int n_threads;
+    int n_threads;                 // <= 0: the default, which takes reading what the machine allows
     ggml_threadpool_t threadpool;  // NULL: the process's default team
     ggml_abort_callback abort;
     void *abort_data;
@@ -24,6 +24,8 @@ struct stream {
     // Of the last graphs, so that one that is computed again is not planned again, although others came in between.
     struct step_list lists[N_LISTS];
     uint64_t n_uses;
+    struct cpu_asked asked;
+    const struct ggml_stream_needs *asked_for;
 };
 
 struct plan {
@@ -61,6 +63,8 @@ static void stream_free(ggml_backend_t backend) {
     free(backend);
 }
 
+static int n_threads_of(const struct stream *s) { return s->n_threads > 0 ? s->n_threads : ggml_cpu_default_threads(); }
+
 static bool work_reserve(struct stream *s, size_t bytes) {
     if (bytes <= s->work_bytes) return true;
     void *p = NULL;
@@ -74,7 +78,7 @@ static bool work_reserve(struct stream *s, size_t bytes) {
 
 // The steps of a graph that comes again; NULL: no memory.
 static struct step_list *list_for(struct stream *s, const struct ggml_cgraph *graph) {
-    const int nth = cpu_members(s->n_threads, s->threadpool);
+    const int nth = cpu_members(n_threads_of(s), s->threadpool);
     struct step_list *oldest = &s->lists[0];
     for (int i = 0; i < N_LISTS; i++) {
         struct step_list *l = &s->lists[i];
@@ -91,7 +95,7 @@ static struct step_list *list_for(struct stream *s, const struct ggml_cgraph *gr
 static struct ggml_cplan cplan_for(const struct stream *s, const struct ggml_cgraph *graph, const struct step_list *l) {
     struct ggml_cplan p = {.n_threads = 1, .threadpool = s->threadpool};
     if (!l) {
-        p = ggml_graph_plan(graph, s->n_threads, s->threadpool);
+        p = ggml_graph_plan(graph, n_threads_of(s), s->threadpool);
     } else {
         if (l->most > 1) p.n_threads = l->most;
         if (l->work > 0) p.work_size = l->work + 64;
@@ -102,15 +106,19 @@ static struct ggml_cplan cplan_for(const struct stream *s, const struct ggml_cgr
     return p;
 }
 
+// needs grows from graph to graph: what one of them has had in common with an earlier one is in it.
 static void graph_needs(ggml_backend_t backend, const struct ggml_cgraph *graph, struct ggml_stream_needs *needs) {
-    const size_t work = ggml_graph_work_most(graph, ((struct stream *) backend->context)->n_threads);
+    struct stream *s = backend->context;
+    if (s->asked_for != needs || needs->n_nodes == 0) s->asked = (struct cpu_asked){0};
+    s->asked_for = needs;
+    const size_t work = cpu_work_most(graph, n_threads_of(s), &s->asked);
     if (work > needs->work) needs->work = work;
     if (graph->n_nodes > needs->n_nodes) needs->n_nodes = graph->n_nodes;
 }
 
 static bool reserve(ggml_backend_t backend, const struct ggml_stream_needs *needs) {
     struct stream *s = backend->context;
-    if (!s->threadpool) cpu_team_reserve(s->n_threads);
+    if (!s->threadpool) cpu_team_reserve(n_threads_of(s));
     for (int i = 0; i < N_LISTS; i++) {
         if (step_list_reserve(&s->lists[i], needs->n_nodes) != ERR_OK) return false;
     }
@@ -120,7 +128,7 @@ static bool reserve(ggml_backend_t backend, const struct ggml_stream_needs *need
 static size_t table_size(ggml_backend_t backend, const struct ggml_stream_needs *needs) {
     const struct stream *s = backend->context;
     return sizeof(*backend) + sizeof(*s) + N_LISTS * (size_t) needs->n_nodes * sizeof(struct step) +
-           (s->threadpool ? 0 : cpu_team_bytes(s->n_threads));
+           (s->threadpool ? 0 : cpu_team_bytes(n_threads_of(s)));
 }
 
 static size_t work_size(ggml_backend_t backend) { return ((struct stream *) backend->context)->work_bytes; }
@@ -185,7 +193,6 @@ ggml_backend_t ggml_backend_cpu_init(void) {
         free(s);
         DEVICE_FAIL(NULL, ERR_NOMEM, "no memory for a CPU backend");
     }
-    s->n_threads = ggml_cpu_default_threads();
     backend->iface = &stream_iface;
     backend->device = &cpu_device;
     backend->context = s;
