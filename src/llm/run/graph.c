@@ -379,14 +379,16 @@ enum err graph_reserve(struct llama_context *ctx) {
     forget(ctx);
     ctx->at = &ctx->kept[0];
     if (a->flags & ARCH_ENCODER_DECODER) TRY(reserve(ctx, shape_for(ctx, n_prompt, 1, n_prompt, true)));
-    TRY(reserve(ctx, shape_for(ctx, n_prompt, 1, n_prompt, encode_only)));
+    const struct ubatch_shape every = shape_for(ctx, n_prompt, 1, n_prompt, encode_only), common = prompt_shape(ctx);
+    TRY(reserve(ctx, every));
     if (ctx->mem && ctx->mem->rs && n_gen > 1) {
         // as many tokens of each, rounded up: no division of a micro-batch among fewer sequences has more of anything
         const int n = (n_prompt + n_gen - 1) / n_gen * n_gen;
         TRY(reserve(ctx, shape_for(ctx, n, n_gen, n - 1, encode_only)));
     }
     TRY(reserve(ctx, shape_for(ctx, n_gen, n_gen, n_gen, encode_only)));
-    TRY(reserve(ctx, prompt_shape(ctx)));
+    // Sizes alone are known after the first time.
+    if (!ctx->model->params.no_alloc || !same_shape(&every, &common)) TRY(reserve(ctx, common));
     return make_room(ctx);
 }
 
