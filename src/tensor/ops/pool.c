@@ -168,17 +168,19 @@ struct ggml_tensor *ggml_pool_1d(struct ggml_context *ctx, struct ggml_tensor *a
                                  int p0) {
     return op_build(ctx, GGML_OP_POOL_1D, false, (int32_t[]){(int32_t) op, k0, s0, p0}, 4, &a, 1);
 }
-// Half a place of padding is a whole one at the far end (networks with windows of 2 and steps of 1 keep their size so).
-static int32_t odd(float p) { return (int32_t) (2 * p) - 2 * (int32_t) p; }
+// Places of padding; -1, which is refused, for what is no number of them. Half a place is a whole one at the far end (networks with
+// windows of 2 and steps of 1 keep their size so).
+static int32_t whole(float p) { return p >= 0 && p < 1 << 24 ? (int32_t) p : -1; }
+static int32_t odd(float p) { return whole(p) < 0 ? 0 : (int32_t) (2 * p) - 2 * whole(p); }
 
 struct ggml_tensor *ggml_pool_2d(struct ggml_context *ctx, struct ggml_tensor *a, enum ggml_op_pool op, int k0, int k1,
                                  int s0, int s1, float p0, float p1) {
-    const int32_t params[9] = {(int32_t) op, k0, k1, s0, s1, (int32_t) p0, (int32_t) p1, odd(p0), odd(p1)};
+    const int32_t params[9] = {(int32_t) op, k0, k1, s0, s1, whole(p0), whole(p1), odd(p0), odd(p1)};
     return op_build(ctx, GGML_OP_POOL_2D, false, params, 9, &a, 1);
 }
 struct ggml_tensor *ggml_pool_2d_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *af,
                                       enum ggml_op_pool op, int k0, int k1, int s0, int s1, float p0, float p1) {
-    const int32_t params[9] = {(int32_t) op, k0, k1, s0, s1, (int32_t) p0, (int32_t) p1, odd(p0), odd(p1)};
+    const int32_t params[9] = {(int32_t) op, k0, k1, s0, s1, whole(p0), whole(p1), odd(p0), odd(p1)};
     return op_build(ctx, GGML_OP_POOL_2D_BACK, false, params, 9, (struct ggml_tensor *[]){a, af}, 2);
 }
 
