@@ -28,6 +28,19 @@ enum ggml_backend_dev_type {
     GGML_BACKEND_DEVICE_TYPE_META = 4,
 };
 
+// How a tensor is spread over the devices of a META device: cut along a dimension; whole on each; a summand on each; not at
+// all.
+enum ggml_backend_meta_split_axis {
+    GGML_BACKEND_SPLIT_AXIS_0 = 0,
+    GGML_BACKEND_SPLIT_AXIS_1 = 1,
+    GGML_BACKEND_SPLIT_AXIS_2 = 2,
+    GGML_BACKEND_SPLIT_AXIS_3 = 3,
+    GGML_BACKEND_SPLIT_AXIS_MIRRORED = 10,
+    GGML_BACKEND_SPLIT_AXIS_PARTIAL = 11,
+    GGML_BACKEND_SPLIT_AXIS_NONE = 98,
+    GGML_BACKEND_SPLIT_AXIS_UNKNOWN = 99,
+};
+
 typedef struct ggml_backend_event *ggml_backend_event_t;
 typedef struct ggml_backend_reg *ggml_backend_reg_t;
 typedef struct ggml_backend_device *ggml_backend_dev_t;
@@ -60,6 +73,18 @@ struct ggml_backend_feature {
     const char *name;
     const char *value;
 };
+
+#define GGML_BACKEND_META_MAX_DEVICES 16
+
+// The parts of one tensor. ne: elements along the axis, per segment and device; nr [n_segments]: how often a segment repeats.
+struct ggml_backend_meta_split_state {
+    enum ggml_backend_meta_split_axis axis;
+    int64_t ne[16 * GGML_BACKEND_META_MAX_DEVICES];
+    uint32_t nr[16];
+    uint32_t n_segments;
+};
+
+typedef struct ggml_backend_meta_split_state (*ggml_backend_meta_get_split_state_t)(const struct ggml_tensor *, void *);
 
 // Functions that registries may offer under their names without the _t (ggml_backend_reg_get_proc_address).
 typedef void *(*ggml_backend_comm_init_t)(ggml_backend_t *, size_t);
@@ -245,6 +270,13 @@ GGML_API ggml_backend_buffer_t ggml_backend_dev_buffer_from_host_ptr(ggml_backen
 GGML_API bool ggml_backend_dev_supports_op(ggml_backend_dev_t device, const struct ggml_tensor *op);
 GGML_API bool ggml_backend_dev_supports_buft(ggml_backend_dev_t device, ggml_backend_buffer_type_t buft);
 GGML_API bool ggml_backend_dev_offload_op(ggml_backend_dev_t device, const struct ggml_tensor *op);
+// "0" to "3", "MIRRORED", "PARTIAL", "NONE"; "UNKNOWN" for all else. Static.
+GGML_API const char *ggml_backend_meta_split_axis_name(enum ggml_backend_meta_split_axis split_axis);
+// One device over devs [n_devs], among which it would divide tensors. No device of this version computes parts of a tensor, as
+// with LLAMA_SPLIT_MODE_TENSOR: NULL, sentence recorded.
+GGML_API ggml_backend_dev_t ggml_backend_meta_device(ggml_backend_dev_t *devs, size_t n_devs,
+                                                     ggml_backend_meta_get_split_state_t get_split_state,
+                                                     void *get_split_state_ud);
 
 // ---- registries ----------------------------------------------------------------------------------------------------
 

@@ -186,6 +186,16 @@ step_whisper() {
     "$python" tests/compat/whisper.py build/lib "$dir"/pywhispercpp-1.5.1-*.whl
 }
 
+# Python bindings of other people to libggml, with their own tests; the source package comes from the registry.
+step_ggml_python() {
+    venv ggml-python numpy typing_extensions pytest
+    local dir=$root/build/ggml-python
+    ls "$dir"/ggml_python-0.0.45.tar.gz >/dev/null 2>&1 ||
+        "$python" -m pip download -q --disable-pip-version-check --no-deps --no-binary :all: -d "$dir" ggml-python==0.0.45 ||
+        { echo "the registry can't be reached: no bindings to run"; return 77; }
+    "$python" tests/compat/ggml_python.py build/lib "$dir"/ggml_python-0.0.45.tar.gz
+}
+
 # Installs into a folder and builds a program against it, by pkg-config and by CMake.
 step_package() { bash scripts/test_package.sh; }
 
@@ -281,7 +291,7 @@ beside="asan tidy cppcheck"
 for s in install build; do run_step $s || { echo "stopped: $s failed"; exit 1; }; done  # nothing after it could say anything
 run_step models
 if [ -z "$only" ]; then ( jobs=1; for s in $beside; do run_step $s; done ) & fi
-for s in units ops golden numpy uses convert quantize docs cli schema wrong damage programs server whisper plan bindings minilm package format; do run_step $s; done
+for s in units ops golden numpy uses convert quantize docs cli schema wrong damage programs server whisper ggml_python plan bindings minilm package format; do run_step $s; done
 wait
 [ -z "$only" ] || for s in $beside; do run_step $s; done
 # A step of --full is run too when it is asked for by name.

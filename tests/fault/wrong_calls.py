@@ -18,7 +18,6 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-LATER = re.compile(r"backend_meta_|vk_")
 
 # Functions that may stop the process, with the words in the header that say so.
 DOCUMENTED = {
@@ -117,7 +116,7 @@ def functions(folder):
                 inside = line == "[functions]"
             elif inside and line and not line.startswith("#"):
                 fields = line.split("\t")
-                if not LATER.search(fields[0]) and "vulkan" not in path:
+                if "vulkan" not in path:
                     yield fields[0], fields[1], fields[2] if len(fields) > 2 else "void"
 
 

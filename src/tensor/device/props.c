@@ -62,3 +62,25 @@ bool ggml_backend_dev_supports_buft(ggml_backend_dev_t device, ggml_backend_buff
 bool ggml_backend_dev_offload_op(ggml_backend_dev_t device, const struct ggml_tensor *op) {
     return device && op && device->iface->offload_op && device->iface->offload_op(device, op);
 }
+
+const char *ggml_backend_meta_split_axis_name(enum ggml_backend_meta_split_axis split_axis) {
+    switch (split_axis) {
+        case GGML_BACKEND_SPLIT_AXIS_0: return "0";
+        case GGML_BACKEND_SPLIT_AXIS_1: return "1";
+        case GGML_BACKEND_SPLIT_AXIS_2: return "2";
+        case GGML_BACKEND_SPLIT_AXIS_3: return "3";
+        case GGML_BACKEND_SPLIT_AXIS_MIRRORED: return "MIRRORED";
+        case GGML_BACKEND_SPLIT_AXIS_PARTIAL: return "PARTIAL";
+        case GGML_BACKEND_SPLIT_AXIS_NONE: return "NONE";
+        default: return "UNKNOWN";
+    }
+}
+
+ggml_backend_dev_t ggml_backend_meta_device(ggml_backend_dev_t *devs, size_t n_devs,
+                                            ggml_backend_meta_get_split_state_t get_split_state, void *get_split_state_ud) {
+    (void) devs;
+    (void) get_split_state;
+    (void) get_split_state_ud;
+    DEVICE_FAIL(NULL, ERR_UNSUPPORTED, "ggml_backend_meta_device: none of the %zu devices computes parts of a tensor",
+                n_devs);
+}

@@ -9,12 +9,9 @@ enum { MAX_NODES = INT_MAX / 64 };
 
 // ---- layout ------------------------------------------------------------------------------------------------------------
 
-// A power of two with room for `size` nodes and as many leafs.
-static size_t set_size(size_t size) {
-    size_t n = 32;
-    while (n < 2 * size + 1) n *= 2;
-    return n;
-}
+// Room for `size` nodes and as many leafs, and no more: programs make several graphs in contexts that they measured with room
+// for one, and real graphs leave half of it free.
+static size_t set_size(size_t size) { return GGML_PAD(2 * size + 1, 32); }
 
 // Bytes of a graph with everything behind it. If `g` is not NULL (it points to memory of that size), sets its pointers.
 static size_t lay_out(struct ggml_cgraph *g, size_t size, bool grads) {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-// Open-addressing set of tensor pointers; size is a prime or power of two fixed at creation.
+// Open-addressing set of tensor pointers; its size is any number fixed at creation.
 struct tensor_set {
     size_t size;
     uint32_t *used;  // bit i: slot i is taken
@@ -19,13 +19,13 @@ struct tensor_set {
 // multiplication spreads what is left of the address over the high bits.
 static inline size_t tensor_set_probe(const struct tensor_set *s, const struct ggml_tensor *key, bool *there) {
     const uint64_t h = ((uint64_t) (uintptr_t) key >> 4) * 0x9e3779b97f4a7c15ull;
-    const size_t mask = s->size - 1;
-    size_t i = (size_t) (h >> 32) & mask;
-    for (size_t n = 0; n <= mask; n++, i = (i + 1) & mask) {
+    size_t i = (size_t) ((h >> 32) * s->size >> 32);
+    for (size_t n = 0; n < s->size; n++) {
         *there = false;
         if (!(s->used[i / 32] >> (i % 32) & 1)) return i;
         *there = s->keys[i] == key;
         if (*there) return i;
+        if (++i == s->size) i = 0;
     }
     return TENSOR_SET_FULL;
 }

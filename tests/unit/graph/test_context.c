@@ -39,6 +39,29 @@ static void test_accounting(void **state) {
     ggml_free(NULL);
 }
 
+// Programs measure a context for one graph and make several in it: a graph takes 43 bytes per node and some 400, and yet has room for
+// as many leafs as nodes.
+static void test_graph_room(void **state) {
+    (void) state;
+    quiet();
+    for (size_t size = 1; size < 3000; size = size * 2 + size % 3) {
+        assert_true(ggml_graph_overhead_custom(size, false) <= 43 * size + 1024);
+        assert_true(ggml_graph_overhead_custom(size, true) <= 75 * size + 1536);
+        struct ggml_context *c =
+            context((2 * size + 2) * ggml_tensor_overhead() + ggml_graph_overhead_custom(size, false), NULL, true);
+        struct ggml_cgraph *g = ggml_new_graph_custom(c, size, false);
+        struct ggml_tensor *t = ggml_sqr(c, ggml_new_tensor_1d(c, GGML_TYPE_F32, 1));
+        for (size_t i = 1; i < size; i++) t = ggml_add(c, t, ggml_new_tensor_1d(c, GGML_TYPE_F32, 1));
+        ggml_build_forward_expand(g, t);
+        assert_int_equal(ggml_graph_n_nodes(g), size);
+        assert_ptr_equal(ggml_graph_node(g, -1), t);
+        ggml_clear_error();
+        ggml_build_forward_expand(g, ggml_sqr(c, t));  // one more than there is room for
+        assert_error("graph");
+        ggml_free(c);
+    }
+}
+
 static void test_full(void **state) {
     (void) state;
     quiet();
@@ -119,8 +142,8 @@ static void test_enumeration(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accounting),           cmocka_unit_test(test_full),        cmocka_unit_test(test_impossible),
-        cmocka_unit_test(test_memory_of_the_caller), cmocka_unit_test(test_enumeration),
+        cmocka_unit_test(test_accounting), cmocka_unit_test(test_graph_room),           cmocka_unit_test(test_full),
+        cmocka_unit_test(test_impossible), cmocka_unit_test(test_memory_of_the_caller), cmocka_unit_test(test_enumeration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
