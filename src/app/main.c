@@ -17,6 +17,18 @@ const struct tool *const tools[] = {
 };
 const int n_tools = (int) (sizeof(tools) / sizeof(tools[0]));
 
+#define LINK(name, tool, args) {name, &tool_##tool, args},
+#define NONE(name, sentence) {name, NULL, sentence},
+static const struct link {
+    const char *name;
+    const struct tool *tool;
+    const char *args;  // see links.def
+} links[] = {
+#include "tools/links.def"
+};
+#undef LINK
+#undef NONE
+
 static void help(FILE *out) {
     fputs("usage: lamina COMMAND [OPTION ...]\n\nRuns and looks after language models in GGUF files.\n\n", out);
     for (int i = 0; i < n_tools; i++) fprintf(out, "  %-12s %s\n", tools[i]->name, tools[i]->summary);
@@ -38,10 +50,26 @@ static int finish(int status) {
     return status ? status : 1;
 }
 
-static int start(const struct tool *tool, int argc, char **argv, int first) {
+// Sets what a link's name says; and, once options are read, what its arguments mean.
+static void as_link(struct params *p, const char *args, bool parsed) {
+    int n = 0;
+    for (; *args; args++) {
+        if (*args == 'c') p->checksum = true;
+        if (*args == 'g' && !parsed) p->n_predict = 32, p->temp = 0.0f;
+        if (!parsed || n >= p->n_args || !strchr("mp", *args)) continue;
+        *(*args == 'm' ? &p->model : &p->prompt) = p->args[n++];
+        p->single_turn |= *args == 'p';
+    }
+}
+
+static int start(const struct tool *tool, int argc, char **argv, int first, const char *link_args) {
     struct params p = params_default();
-    const int status = options_parse(&p, tool, argc, argv, first);
+    struct tool t = *tool;
+    for (const char *a = link_args; *a; a++) t.max_args += *a == 'm' || *a == 'p';
+    as_link(&p, link_args, false);
+    const int status = options_parse(&p, &t, argc, argv, first);
     if (status) return finish(status == 1 ? 0 : status);
+    as_link(&p, link_args, true);
     int result = console_init(&p);
     if (!result && p.list_devices)
         session_list_devices();
@@ -51,10 +79,25 @@ static int start(const struct tool *tool, int argc, char **argv, int first) {
     return finish(result);
 }
 
+// As the program of the field that this one was called as. -1: as none.
+static int start_link(int argc, char **argv) {
+    const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
+    const struct tool *self = find(name);
+    if (self) return start(self, argc, argv, 1, "");
+    if (strncmp(name, "llama-", 6) != 0) return -1;
+    const char *nearest = "`lamina -h` lists its commands";
+    for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+        if (strcmp(name, links[i].name) != 0) continue;
+        if (links[i].tool) return start(links[i].tool, argc, argv, 1, links[i].args);
+        nearest = links[i].args;
+    }
+    fprintf(stderr, "error: Lamina has no %s; %s\n", name, nearest);
+    return 2;
+}
+
 int main(int argc, char **argv) {
-    const char *slash = strrchr(argv[0], '/');
-    const struct tool *self = find(slash ? slash + 1 : argv[0]);
-    if (self) return start(self, argc, argv, 1);
+    const int linked = start_link(argc, argv);
+    if (linked >= 0) return linked;
     if (argc < 2) {
         help(stderr);
         return 2;
@@ -62,7 +105,7 @@ int main(int argc, char **argv) {
     const char *name = argv[1];
     if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
         const struct tool *about = argc > 2 ? find(argv[2]) : NULL;
-        if (about) return start(about, 2, (char *[]){argv[0], "-h", NULL}, 1);
+        if (about) return start(about, 2, (char *[]){argv[0], "-h", NULL}, 1, "");
         help(stdout);
         return finish(0);
     }
@@ -76,7 +119,7 @@ int main(int argc, char **argv) {
         return finish(0);
     }
     const struct tool *tool = find(name);
-    if (tool) return start(tool, argc, argv, 2);
+    if (tool) return start(tool, argc, argv, 2, "");
     fprintf(stderr, "error: no command is called '%s'; `lamina -h` lists them\n", name);
     return 2;
 }

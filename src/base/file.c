@@ -70,6 +70,13 @@ enum err file_read(const struct file *f, uint64_t offset, void *data, size_t n) 
     return ERR_OK;
 }
 
+enum err file_reaches(const struct file *f, uint64_t end) {
+    struct stat st;
+    if (fstat(f->fd, &st) == 0 && (uint64_t) st.st_size >= end) return ERR_OK;
+    return err_set(ERR_IO, "%s: has become shorter than the %llu bytes it had when it was opened", f->path,
+                   (unsigned long long) f->size);
+}
+
 size_t file_map_bytes(uint64_t offset, uint64_t n) {
     const uint64_t before = offset % (uint64_t) sysconf(_SC_PAGESIZE);
     return n < SIZE_MAX - before ? (size_t) (n + before) : SIZE_MAX;
@@ -78,11 +85,7 @@ size_t file_map_bytes(uint64_t offset, uint64_t n) {
 enum err file_map(const struct file *f, uint64_t offset, uint64_t n, struct file_map *map) {
     *map = (struct file_map){0};
     TRY(check_range(f, offset, n));
-    struct stat st;  // touching a page beyond the end is fatal, so look again
-    if (fstat(f->fd, &st) != 0 || (uint64_t) st.st_size < offset + n) {
-        return err_set(ERR_IO, "%s: has become shorter than the %llu bytes it had when it was opened", f->path,
-                       (unsigned long long) f->size);
-    }
+    TRY(file_reaches(f, offset + n));  // touching a page beyond the end is fatal, so look again
     const size_t bytes = file_map_bytes(offset, n);
     if (n == 0 || bytes == SIZE_MAX) {
         return err_set(ERR_INVALID, "%s: cannot map %llu bytes", f->path, (unsigned long long) n);

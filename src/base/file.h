@@ -27,6 +27,8 @@ MUST_USE enum err file_open(struct file *f, const char *path);
 void file_close(struct file *f);
 // Exactly n bytes from offset, or an error that says what is missing.
 MUST_USE enum err file_read(const struct file *f, uint64_t offset, void *data, size_t n);
+// Whether the file still has `end` bytes: another program may have cut it since it was opened. One system call.
+MUST_USE enum err file_reaches(const struct file *f, uint64_t end);
 // Read-only mapping of [offset, offset + n). The file may be closed afterwards.
 MUST_USE enum err file_map(const struct file *f, uint64_t offset, uint64_t n, struct file_map *map);
 void file_unmap(struct file_map *map);

@@ -116,6 +116,26 @@ def names_of_the_field_work():
     code, out, _ = lamina("-m", MODEL, "-p", "Hello world", "--ids", exe=link)
     assert code == 0 and json.loads(out), out
 
+    def called(name, *args):
+        path = os.path.join(TMP, name)
+        if not os.path.lexists(path):
+            os.symlink(EXE, path)
+        return lamina(*args, exe=path)
+
+    code, out, err = called("llama-simple", "-m", MODEL, "-n", "5", "The capital of France is")
+    assert code == 0 and b"Paris" in out, (out, err)
+    question = ["-n", "8", "--temp", "0", "-p", "What is the capital of France?"]
+    answer = lamina("chat", "-m", MODEL, "-st", *question)[:2]
+    assert answer[0] == 0 and answer[1], answer
+    assert called("llama-run", *question[:4], MODEL, question[5])[:2] == answer
+    assert called("llama-simple-chat", "-m", MODEL, "-st", *question)[:2] == answer
+    assert called("llama-gguf-hash", MODEL)[:2] == lamina("inspect", "--checksum", MODEL)[:2]
+    for name, nearest in (("llama-server", "llama_cpp.server"), ("llama-lookup", "lamina run"), ("llama-parallel", "examples/batched"),
+                          ("llama-whatever", "lists its commands")):
+        code, out, err = called(name, "-m", MODEL)
+        assert code == 2 and not out and err.startswith(f"error: Lamina has no {name}; ") and nearest in err, err
+    assert called("llama-simple", "a", "b")[0] == 2
+
 
 @test
 def wrong_calls_exit_2():

@@ -87,7 +87,7 @@ static enum err map_run(struct loader *l, struct span *s, int n) {
     struct model_map *map = &maps[m->n_maps];
     memset(map, 0, sizeof *map);
     TRY(file_map(&src->file, first, end - first, &map->map));
-    map->fd = src->file.fd;
+    map->source = s[0].t->source;
     map->at = first - (uint64_t) (map->map.data - (const char *) map->map.base);
     m->n_maps++;
     size_t largest = 0;
@@ -298,6 +298,14 @@ static bool is_mapped(const struct llama_model *m, const struct ggml_tensor *t) 
     return false;
 }
 
+enum err data_whole(const struct llama_model *m) {
+    for (int i = 0; i < m->n_maps; i++) {
+        const struct model_map *map = &m->maps[i];
+        TRY(file_reaches(&m->sources[map->source].file, map->at + map->map.bytes));
+    }
+    return ERR_OK;
+}
+
 static enum err validate(const struct llama_model *m, const struct model_tensor *t) {
     if (!ggml_backend_buffer_is_host(t->t->buffer)) return ERR_OK;
     (void) m;
@@ -314,7 +322,10 @@ static enum err fill_all(struct loader *l, llama_model_set_tensor_data_t set, vo
         } else if (!is_mapped(m, t->t)) {
             TRY(read_tensor(l, t));
         }
-        if (m->params.check_tensors) TRY(validate(m, t));
+        if (m->params.check_tensors) {
+            TRY(data_whole(m));
+            TRY(validate(m, t));
+        }
         l->done += ggml_nbytes(t->t);
         if (!report(l)) return cancelled();
     }

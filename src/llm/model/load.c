@@ -72,7 +72,7 @@ static enum err load(struct llama_model *m, const struct gguf_context *user, lla
     enum err e = m->plan_only ? ERR_OK : vocab_load(&m->vocab, m->meta);
     if (e == ERR_OK) e = data_load(m, set, ud);
     prefault_end(p);
-    return e;
+    return e == ERR_OK ? data_whole(m) : e;
 }
 
 // `open` is done; on failure everything goes.

@@ -30,7 +30,7 @@ struct model_tensor {
 
 struct model_map {
     struct file_map map;
-    int fd;       // of the file
+    int source;   // the file
     uint64_t at;  // map.base in it
     ggml_backend_buffer_t buf;
 };
@@ -98,6 +98,9 @@ MUST_USE enum err tensors_make(struct llama_model *m, const struct gguf_context 
 MUST_USE enum err data_map(struct llama_model *m);
 MUST_USE enum err data_load(struct llama_model *m, llama_model_set_tensor_data_t set, void *ud);
 void data_free(struct llama_model *m);
+// Whether all that is mapped is still there. Touching a page that another program has cut from the file kills the process, so this is
+// asked before every computation; between asking and touching nothing can help but a handler of signals, which are the program's own.
+MUST_USE enum err data_whole(const struct llama_model *m);
 // prefault.c: between the two, a thread works on the mappings until it is stopped. NULL: there is nothing to do, or no thread.
 struct prefault *prefault_begin(const struct llama_model *m);
 void prefault_end(struct prefault *p);

@@ -50,11 +50,12 @@ static void *run(void *arg) {
     struct prefault *p = arg;
     for (int i = 0; i < p->m->n_maps; i++) {
         const struct model_map *map = &p->m->maps[i];
+        const int fd = p->m->sources[map->source].file.fd;
         for (size_t at = 0; at < map->map.bytes; at += RUN_BYTES) {
             const size_t n = map->map.bytes - at < RUN_BYTES ? map->map.bytes - at : RUN_BYTES;
             if (atomic_load_explicit(&p->stop, memory_order_relaxed)) return NULL;
             if (left_out(p->m, (const char *) map->map.base + at, n)) continue;
-            if (!in_memory(map->fd, map->at + at) || !in_memory(map->fd, map->at + at + n - 1)) continue;
+            if (!in_memory(fd, map->at + at) || !in_memory(fd, map->at + at + n - 1)) continue;
             if (madvise((char *) map->map.base + at, n, MADV_POPULATE_READ) != 0) return NULL;
         }
     }

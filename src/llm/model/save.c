@@ -126,6 +126,7 @@ void llama_model_save_to_file(const struct llama_model *model, const char *path_
         (void) err_set(ERR_INVALID, "save: a NULL argument, or a model without weights");
         return;
     }
+    if (data_whole(model) != ERR_OK) return;
     // under another name first: the model may be mapped from the very file that is to be replaced
     const size_t n = strlen(path_model) + 32;
     char *tmp = malloc(n);

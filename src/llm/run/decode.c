@@ -236,6 +236,7 @@ int context_process(struct llama_context *ctx, const struct batch_view *b, bool 
         (void) err_set(ERR_INVALID, "decode: this model's decoder needs llama_encode first");
         return -1;
     }
+    if (data_whole(ctx->model) != ERR_OK) return -3;
     const int r = plan_make(ctx, b, !encode);
     if (r == 1) say_full(ctx, b);
     if (r != 0) return r;
@@ -245,6 +246,7 @@ int context_process(struct llama_context *ctx, const struct batch_view *b, bool 
     samplers_begin(ctx);
     if (!encode && graph_shift(ctx) != ERR_OK) return -3;
     for (int32_t k = 0; k < ctx->plan.n_ub; k++) {
+        if (k > 0 && data_whole(ctx->model) != ERR_OK) return -3;
         const int e = run_ubatch(ctx, b, &ctx->plan.ub[k], encode);
         if (e == 1) say_full(ctx, b);
         if (e != 0) return e;

@@ -91,6 +91,52 @@ static bool stop(float f, void *ud) {
     return --*(int *) ud > 0;
 }
 
+// Another program cuts the file: while it is loaded, once the first progress is told, or while it is used.
+static bool cut(float f, void *ud) {
+    (void) f;
+    assert_int_equal(truncate(ud, 4096), 0);
+    return true;
+}
+
+static void test_cut(void **s) {
+    (void) s;
+    float want[NV];
+    reference("llama", GGML_TYPE_Q8_0, want);
+    struct llama_model *m = llama_model_load_from_file(path, llama_model_default_params());
+    llama_model_save_to_file(m, other);
+    llama_model_free(m);
+    struct llama_model_params mp = llama_model_default_params();
+    mp.progress_callback = cut;
+    mp.progress_callback_user_data = other;
+    for (int check = 0; check < 2; check++) {
+        mp.check_tensors = check;
+        assert_null(llama_model_load_from_file(other, mp));
+        assert_error("has become shorter");
+        m = llama_model_load_from_file(path, llama_model_default_params());
+        llama_model_save_to_file(m, other);
+        llama_model_free(m);
+    }
+    m = llama_model_load_from_file(other, llama_model_default_params());
+    assert_non_null(m);
+    struct llama_context_params cp = llama_context_default_params();
+    cp.n_ctx = 256;
+    struct llama_context *c = llama_init_from_model(m, cp);
+    int32_t tokens[3] = {1, 2, 3};
+    assert_int_equal(llama_decode(c, llama_batch_get_one(tokens, 3)), 0);
+    assert_int_equal(truncate(other, 4096), 0);
+    for (int i = 0; i < 2; i++) {
+        ggml_clear_error();
+        assert_int_equal(llama_decode(c, llama_batch_get_one(tokens, 3)), -3);
+        assert_error("has become shorter");
+    }
+    llama_model_save_to_file(m, "/tmp/lamina-test-never.gguf");
+    assert_error("has become shorter");
+    assert_int_equal(access("/tmp/lamina-test-never.gguf", F_OK), -1);
+    llama_free(c);
+    llama_model_free(m);
+    unlink(other);
+}
+
 // A file that holds a vocabulary and no word of the model's shape is enough for the vocabulary, and for nothing else.
 static void test_vocabulary_file(void **s) {
     (void) s;
@@ -429,9 +475,9 @@ static void test_shards(void **s) {
 
 int main(void) {
     quiet();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ways),     cmocka_unit_test(test_vocabulary_file),
-                                       cmocka_unit_test(test_options),  cmocka_unit_test(test_facts),
-                                       cmocka_unit_test(test_no_model), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_shards)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ways),    cmocka_unit_test(test_cut),   cmocka_unit_test(test_vocabulary_file),
+        cmocka_unit_test(test_options), cmocka_unit_test(test_facts), cmocka_unit_test(test_no_model),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_shards)};
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }
