@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import signal
 import stat
 import struct
 import subprocess
@@ -491,6 +492,49 @@ def a_full_disk_or_closed_pipe_is_an_error():
     with open("/dev/full", "wb") as full:
         p = subprocess.run([EXE, "inspect", MODEL], stdout=full, stderr=subprocess.PIPE)
     assert p.returncode == 1 and b"error: " in p.stderr, p
+
+
+@test
+def being_told_to_stop_leaves_nothing_unfinished():
+    folder = os.path.join(TMP, "stopped")
+    os.mkdir(folder)
+    out = os.path.join(folder, "out.gguf")
+    for sig, args in ((signal.SIGINT, ["split", "--split-max-size", "30M", MODEL, out]), (signal.SIGTERM, ["split", "--split-max-size", "30M", MODEL, out]),
+                      (signal.SIGTERM, ["quantize", "--allow-requantize", MODEL, out, "q8_0", "1"])):
+        p = subprocess.Popen([EXE, *args], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while p.poll() is None and not os.listdir(folder):
+            time.sleep(0.001)
+        p.send_signal(sig)
+        status = p.wait(60)
+        # done before it was told, or stopped by what told it, and nothing left
+        left = os.listdir(folder)
+        assert status == (130 if sig == signal.SIGINT else -sig) and not left or status == 0 and not any("part" in f for f in left), (args, status, left)
+        for f in left:
+            os.unlink(os.path.join(folder, f))
+
+
+@test
+def long_prompts_are_interrupted():
+    text = write("long.txt", b"one two three " * 1200)
+    p = subprocess.Popen([EXE, "run", "-m", MODEL, "-f", text, "-n", "4", "-c", "8192", "-b", "8192"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert p.stdout.read(3) == b"one"  # it is printed before it is read
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=60)
+    assert p.returncode == 130 and b"generated 0 tokens" in err, (p.returncode, err)
+    # in a conversation the message counts as never sent
+    question = b"What is the capital of France?"
+    options = [EXE, "chat", "-m", MODEL, "-n", "8", "--temp", "0", "-c", "8192", "-b", "8192", "-q"]
+    want = subprocess.run(options, input=question, capture_output=True).stdout
+    for wait in (0.4, 0.8, 1.6, 0.2, 3.2):
+        p = subprocess.Popen(options, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.stdin.write(b"one two three " * 1200 + b"\n")
+        p.stdin.flush()
+        time.sleep(wait)
+        p.send_signal(signal.SIGINT)
+        got = p.communicate(question, timeout=120)[0]
+        if got == want:
+            return
+    raise AssertionError((got, want))
 
 
 with tempfile.TemporaryDirectory() as TMP:

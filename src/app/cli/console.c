@@ -20,9 +20,11 @@ static struct {
 
 static volatile sig_atomic_t interrupts;
 
+static volatile sig_atomic_t ended;  // SIGTERM or SIGHUP, once it came
+
 static void on_interrupt(int sig) {
-    (void) sig;
-    if (interrupts++) _exit(130);
+    if (interrupts++) _exit(128 + sig);
+    if (sig != SIGINT) ended = sig;
 }
 
 // The library's own messages. Errors are left to console_library_error, so that one failure gives one sentence.
@@ -35,6 +37,12 @@ static void on_log(enum ggml_log_level level, const char *text, void *unused) {
     if (state.log) fputs(text, state.log);
 }
 
+static void catch_signal(int sig) {
+    struct sigaction sa = {.sa_handler = on_interrupt};
+    sigemptyset(&sa.sa_mask);
+    sigaction(sig, &sa, NULL);
+}
+
 int console_init(const struct params *p) {
     const char *term = env_get("TERM");
     state.verbosity = p->verbose ? 5 : p->verbosity;
@@ -44,9 +52,7 @@ int console_init(const struct params *p) {
     state.err_tty = isatty(STDERR_FILENO);
     state.colours = isatty(STDOUT_FILENO) && !env_get("NO_COLOR") && term && strcmp(term, "dumb") != 0;
     llama_log_set(on_log, NULL);
-    struct sigaction sa = {.sa_handler = on_interrupt};
-    sigemptyset(&sa.sa_mask);
-    sigaction(SIGINT, &sa, NULL);
+    catch_signal(SIGINT);
     signal(SIGXFSZ,
            SIG_IGN);  // a file over the limit (ulimit -f) is a failed write like any other, and its beginning is removed
     return 0;
@@ -54,10 +60,21 @@ int console_init(const struct params *p) {
 
 void console_done(void) {
     console_progress_end();
-    if (!state.log) return;
-    llama_log_set(NULL, NULL);
-    fclose(state.log);
-    state.log = NULL;
+    if (state.log) {
+        llama_log_set(NULL, NULL);
+        if (ferror(state.log) | (fclose(state.log) != 0)) fputs("warning: the log file is not whole\n", stderr);
+        state.log = NULL;
+    }
+    if (!ended) return;
+    fflush(stdout);
+    signal(ended, SIG_DFL);
+    raise(ended);
+}
+
+void console_finish_first(void) {
+    struct sigaction now;
+    catch_signal(SIGTERM);
+    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN) catch_signal(SIGHUP);  // nohup's wish is kept
 }
 
 static void message(const char *prefix, const char *fmt, va_list args) {

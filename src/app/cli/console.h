@@ -17,6 +17,9 @@ bool console_colours(void);  // standard output is a terminal that shows colours
 // Ctrl-C since the last console_rearm(). The second Ctrl-C before that ends the program with status 130.
 bool console_interrupted(void);
 void console_rearm(void);
+// From here on SIGTERM and SIGHUP count as Ctrl-C, so that what is unfinished on the disk is removed; console_done() then ends the program by
+// that signal. Only for work that asks console_interrupted() all along.
+void console_finish_first(void);
 
 // Progress from 0 to 1 of work called `what`: a bar on stderr, if that is a terminal and the work takes over a second or so.
 void console_progress(const char *what, float done);

@@ -29,6 +29,11 @@ const char *session_model_path(const struct params *p) {
     return NULL;
 }
 
+static bool on_abort(void *unused) {
+    (void) unused;
+    return console_interrupted();
+}
+
 static bool on_progress(float done, void *unused) {
     (void) unused;
     console_progress("loading", done);
@@ -284,6 +289,7 @@ struct llama_context_params session_context_options(const struct params *p, int3
     cp.offload_kqv = !p->no_kv_offload;
     cp.op_offload = !p->no_op_offload;
     cp.kv_unified = p->kv_unified;
+    cp.abort_callback = on_abort;
     cp.cb_eval = p->cb_eval;
     cp.cb_eval_user_data = p->cb_eval_data;
     cp.no_perf = false;
@@ -400,6 +406,7 @@ int tokens_append(struct tokens *t, const struct tokens *more) {
 }
 
 int session_feed(struct session *s, llama_token *tokens, int32_t n, bool show_progress) {
+    llama_set_abort_callback(s->ctx, n > 1 ? on_abort : NULL, NULL);  // one token is soon done, and then known to be there
     const int32_t step = (int32_t) llama_n_batch(s->ctx);
     for (int32_t i = 0; i < n; i += step) {
         const int32_t now = n - i < step ? n - i : step;

@@ -118,8 +118,8 @@ static int generate(struct chat *c, struct answer *a) {
             break;
         }
         status = session_feed(&c->s, &token, 1, false);
+        c->n_past += status == 0 || status == 130;
         if (status) break;
-        c->n_past++;
     }
     piece_flush(&out);
     fputc('\n', stdout);
@@ -134,6 +134,8 @@ static char *framed(const struct params *p, const char *line) {
     if (text) snprintf(text, size, "%s%s%s", before, line, behind);
     return text;
 }
+
+static int start_anew(struct chat *c);
 
 static int turn(struct chat *c, const char *line) {
     char *content = framed(c->p, line);
@@ -154,6 +156,14 @@ static int turn(struct chat *c, const char *line) {
     }
     console_rearm();
     if (!status) status = session_feed(&c->s, tokens.data, tokens.n, true);
+    if (status == 130) {  // the message was not read to its end: as if it had never been sent
+        free(tokens.data);
+        console_rearm();
+        free((char *) c->messages[--c->n_messages].content);
+        if (llama_memory_seq_rm(llama_get_memory(c->s.ctx), 0, c->n_past, -1)) return 0;
+        console_note("the conversation starts anew: what this model has read can't be taken back in part");
+        return start_anew(c);
+    }
     c->n_past += status ? 0 : tokens.n;
     if (!status) session_prompt_seen(c->sampler, tokens.data, tokens.n);
     free(tokens.data);

@@ -25,6 +25,7 @@ static int run(struct params *p) {
     }
     c.name = p->model_name;
     c.progress_callback = on_progress;
+    console_finish_first();
     const int failed = llama_model_convert(p->args[0], p->args[1], &c);
     console_progress_end();
     if (failed) return console_interrupted() ? 130 : console_library_error();

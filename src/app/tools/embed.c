@@ -107,7 +107,7 @@ static int embed(struct embeddings *e, const char *text, size_t size) {
         if ((encoder ? llama_encode(e->s.ctx, b) : llama_decode(e->s.ctx, b)) == 0)
             x = llama_pooling_type(e->s.ctx) == LLAMA_POOLING_TYPE_NONE ? llama_get_embeddings_ith(e->s.ctx, -1)
                                                                         : llama_get_embeddings_seq(e->s.ctx, 0);
-        status = x ? append(e, x) : console_library_error();
+        status = x ? append(e, x) : console_interrupted() ? 130 : console_library_error();
         llama_batch_free(b);
     }
     free(t.data);

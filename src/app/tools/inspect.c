@@ -112,6 +112,7 @@ static int checksums(const struct gguf_context *g, const char *path, struct sums
             crc = crc32(crc, piece, (uInt) got);
             out->all = (uint32_t) crc32(out->all, piece, (uInt) got);
             left -= got;
+            if (console_interrupted()) status = 130;
         }
         out->tensor[i] = (uint32_t) crc;
         console_progress("reading", (float) (i + 1) / (float) n);

@@ -203,6 +203,7 @@ static int run(struct params *p) {
         q.quantize_output_tensor = !p->leave_output;
         q.keep_split = p->keep_split;
         q.dry_run = p->dry_run;
+        console_finish_first();
         const int64_t start = llama_time_us();
         struct llama_quantize_report r;
         char in[32], out[32];

@@ -32,6 +32,7 @@ int shard_begin(struct shard *w, const char *path, const struct gguf_context *ou
     if (file_replaceable(path) != 0) return console_error("cannot write %s: %s", path, strerror(errno));
     snprintf(w->path, sizeof(w->path), "%s", path);
     snprintf(w->tmp, sizeof(w->tmp), "%s.part", path);
+    console_finish_first();
     w->file = fopen(w->tmp, "wb");
     if (!w->file) return console_error("cannot write %s: %s", w->tmp, strerror(errno));
     return gguf_write_to_file_ptr(out, w->file, true) ? 0 : console_library_error();
