@@ -10,7 +10,7 @@ static const struct arch_key keys[] = {
     {"final_logit_softcapping", HP_f_final_softcap, "0", 0},
     K_FX_OR("F"),
     {"rope.scaling.yarn_ext_factor", HP_rope_ext, "0-1", 0},
-    {"rope.scaling.yarn_attn_factor", HP_rope_attn_factor, "1", 0},
+    {"rope.scaling.yarn_attn_factor", HP_rope_yarn_attn, "1", 0},
     {"rope.scaling.yarn_beta_fast", HP_rope_beta_fast, "8", 0},
     {"rope.scaling.yarn_beta_slow", HP_rope_beta_slow, "1", 0},
     {NULL, 0, NULL, 0},
@@ -32,6 +32,12 @@ static const struct arch_tensor tensors[] = {
     {SLOT_post_ffw_norm, "E", T_OPT, 0, SLOT_layer_output_norm, 0, 0},
     {SLOT_NONE, NULL, 0, 0, 0, 0, 0},
 };
+
+static enum err setup(struct hparams *hp, const struct model_build *b) {
+    (void) b;
+    hp->rope_attn_factor *= hp->rope_yarn_attn;
+    return ERR_OK;
+}
 
 static struct ggml_tensor *embed(struct graph *g) { return blk_embed(g, g->hp->f_embd_scale); }
 
@@ -56,6 +62,7 @@ const struct arch arch_grok = {
     .rope = LLAMA_ROPE_TYPE_NEOX,
     .keys = keys,
     .tensors = tensors,
+    .setup = setup,
     .embed = embed,
     .layer = layer,
     .head_fn = head,
