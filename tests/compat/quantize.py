@@ -64,7 +64,7 @@ def mixtures(tmp):
         ("Q5_K_M", "Q5_K", dict(attn_v=fine("Q5_K", "Q6_K"), ffn_down=fine("Q5_K", "Q6_K"), output="Q6_K")),
         ("Q5_K_S", "Q5_K", dict(output="Q6_K")),
         ("Q3_K_S", "Q3_K", dict(output="Q6_K")),
-        ("Q3_K_M", "Q3_K", dict(attn_v=["Q5_K", "Q5_K", "Q4_K", "Q4_K"], ffn_down=fine("Q3_K", "Q4_K"), attn_output="Q4_K", output="Q6_K")),
+        ("Q3_K_M", "Q3_K", dict(attn_v=["Q5_K", "Q5_K", "Q4_K", "Q4_K"], ffn_down="Q4_K", attn_output="Q4_K", output="Q6_K")),
         ("Q3_K_L", "Q3_K", dict(attn_v="Q5_K", ffn_down="Q5_K", attn_output="Q5_K", output="Q6_K")),
         ("Q2_K", "Q2_K", dict(attn_v="Q3_K", ffn_down="Q3_K", attn_output="Q3_K", output="Q6_K")),
         ("Q6_K", "Q6_K", {}), ("Q8_0", "Q8_0", {}), ("Q4_0", "Q4_0", dict(output="Q6_K")), ("IQ4_XS", "IQ4_XS", dict(output="Q6_K")), ("F32", "F32", {}), ("BF16", "BF16", {}),
@@ -186,10 +186,36 @@ def imatrix(tmp, m):
         quantize(f32, out, kind, "--imatrix", im)
 
 
+# What the field's own program makes of golden models: kinds of matrices, one type, or one for each layer that has them. The rest stays F32.
+FIELD = {
+    ("falcon-dense", "Q4_K_M"): {"output": "Q8_0", "token_embd": "Q4_K", "attn_output": "Q4_K", "attn_qkv": "Q4_K Q6_K", "ffn_down": "Q5_0 Q5_1", "ffn_up": "Q4_K"},
+    ("falcon-dense", "Q3_K_L"): {"output": "Q8_0", "token_embd": "Q3_K", "attn_output": "Q4_K", "attn_qkv": "Q5_K", "ffn_down": "Q5_0", "ffn_up": "Q3_K"},
+    ("deepseek2-moe", "Q2_K"): {"output": "Q8_0", "attn_q_b": "Q2_K", "attn_v_b": "Q2_K", **{k: "Q4_0" for k in (
+        "token_embd attn_k_b attn_kv_a_mqa attn_output attn_q_a ffn_down ffn_gate ffn_up ffn_down_exps ffn_down_shexp ffn_gate_shexp ffn_gate_up_exps ffn_up_shexp").split()}},
+    ("nemotron_h-dense", "Q4_K_M"): {"output": "Q6_K", "attn_v": "Q6_K", "ffn_down": "Q5_0", **{k: "Q4_K" for k in "token_embd attn_k attn_output attn_q ssm_in ssm_out ffn_up".split()}},
+    ("jamba-dense", "Q4_K_M"): {"output": "Q6_K", "attn_v": "Q6_K", "ffn_down": "Q5_0 Q8_0", "ssm_dt": "F16",
+                                **{k: "Q4_K" for k in "token_embd attn_k attn_output attn_q ffn_gate ffn_up ssm_in ssm_out ssm_x".split()}},
+    ("minimax-m3-moe", "Q5_K_M"): {"output": "Q6_K", "attn_v": "Q5_K Q6_K", "ffn_down": "Q5_1", "ffn_down_exps": "Q8_0", "ffn_down_shexp": "Q8_0",
+                                   **{k: "Q5_K" for k in "token_embd attn_k attn_output attn_q ffn_gate ffn_up ffn_gate_exps ffn_gate_shexp ffn_up_exps ffn_up_shexp".split()}},
+}
+
+
+def as_the_field(tmp):
+    m, out = os.path.join(tmp, "m.gguf"), os.path.join(tmp, "out.gguf")
+    for (name, mixture), want in FIELD.items():
+        synth_model.from_spec(os.path.join(shared, "golden", "spec", name + ".json"), m)
+        got = {}
+        for t, kind in quantize(m, out, mixture).items():
+            if kind != "F32":
+                got.setdefault(t.removesuffix(".weight").split(".")[-1], []).append((t, kind))
+        got = {k: " ".join(x for _, x in sorted(v)) for k, v in got.items()}
+        check(got == {k: " ".join(v.split() if " " in v else [v] * len(got.get(k, "").split())) for k, v in want.items()}, f"{name} {mixture}: {got}")
+
+
 def roles(tmp):
     """Every architecture: what is small or steers stays as it is, and Q4_K_M makes the rest types of its own."""
     m, out = os.path.join(tmp, "m.gguf"), os.path.join(tmp, "out.gguf")
-    stays = ("_norm", "ffn_gate_inp", "conv1d", "ssm_a", "ssm_d", "position_embd", "token_types", "attn_sinks", "rope_", "exp_probs_b", ".bias", "_scale")
+    stays = ("_norm", "ffn_gate_inp", "conv1d", "position_embd", "token_types", "attn_sinks", "rope_", "exp_probs_b", ".bias", "_scale")
     for spec in sorted(glob.glob(os.path.join(shared, "golden", "spec", "*.json"))):
         name = os.path.basename(spec)[:-5]
         synth_model.from_spec(spec, m)
@@ -198,7 +224,7 @@ def roles(tmp):
         check(code == 0, f"{name}: {err.strip()}")
         shapes = {t.name: [int(d) for d in t.shape] for t in gguf.GGUFReader(out).tensors}
         for t, kind in got.items():
-            if any(s in t for s in stays):
+            if any(s in t for s in stays) or t.endswith((".ssm_a", ".ssm_d")):
                 check(kind == before[t], f"{name}: {t} became {kind}")
             elif t.split(".")[-2] in ("attn_q", "attn_k", "ffn_up", "ffn_gate", "ffn_up_exps", "ffn_gate_exps", "ffn_up_shexp"):
                 fits = shapes[t][0] % 256 == 0
@@ -266,5 +292,6 @@ with tempfile.TemporaryDirectory() as tmp:
     imatrix(tmp, tiny)
     bad_importance(tmp, tiny)
     roles(tmp)
+    as_the_field(tmp)
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed != 0)

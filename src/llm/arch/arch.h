@@ -52,9 +52,11 @@ enum arch_flag {
     ARCH_SWA_DIMS = 16,        // head sizes and rotary dims of windowed layers are the _swa ones, layer by layer
     ARCH_SWA_ROT = 128,        // only their rotary dims
     ARCH_NO_LOGITS = 32,
-    ARCH_NO_SNAPSHOTS = 256,  // its recurrences give only their last state: n_rs_seq has no effect
-    ARCH_PLAIN_HEAD = 512,    // head_fn does nothing to logits that the default head does not: draft heads end as that does
-    ARCH_HYBRID = 64,         // some layers recurrent, or both mixers in one
+    ARCH_NO_SNAPSHOTS = 256,   // its recurrences give only their last state: n_rs_seq has no effect
+    ARCH_PLAIN_HEAD = 512,     // head_fn does nothing to logits that the default head does not: draft heads end as that does
+    ARCH_COARSE = 1024,        // mixtures leave more of it at their own type, but not the output matrix
+    ARCH_FINER_VALUES = 2048,  // with 80 layers and shared key heads mixtures give the values of attention more bits
+    ARCH_HYBRID = 64,          // some layers recurrent, or both mixers in one
 };
 
 struct model_build;  // what setup may ask for: see arch_key_* below

@@ -33,7 +33,7 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
 
 const struct arch arch_deci = {
     .name = "deci",
-    .flags = ARCH_HF_PERMUTED,
+    .flags = ARCH_HF_PERMUTED | ARCH_FINER_VALUES,
     .rope = LLAMA_ROPE_TYPE_NORM,
     .keys = keys,
     .tensors = tensors,

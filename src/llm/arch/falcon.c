@@ -30,6 +30,7 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
 
 const struct arch arch_falcon = {
     .name = "falcon",
+    .flags = ARCH_COARSE,
     .rope = LLAMA_ROPE_TYPE_NEOX,
     .norm = NORM_LN,
     .keys = keys,

@@ -23,6 +23,7 @@ static struct ggml_tensor *layer(struct graph *g, const struct layer *l, struct 
 
 const struct arch arch_qwen2 = {
     .name = "qwen2",
+    .flags = ARCH_FINER_VALUES,
     .rope = LLAMA_ROPE_TYPE_NEOX,
     .keys = keys,
     .tensors = tensors,

@@ -45,8 +45,8 @@ enum ggml_type mixture_type(enum llama_ftype ftype) {
 }
 
 bool mixture_takes(enum role role, bool pure) {
-    return role != ROLE_NORM && role != ROLE_SMALL && role != ROLE_EMBD_OTHER &&
-           (pure || (role != ROLE_SMALL_MATRIX && role != ROLE_ROUTER));
+    return role != ROLE_NORM && role != ROLE_SMALL && role != ROLE_EMBD_OTHER && role != ROLE_ROUTER &&
+           (pure || role != ROLE_SMALL_MATRIX);
 }
 
 // The first and last eighth of the layers, and every third of those between.
@@ -61,8 +61,9 @@ static bool is_f_or_8(enum ggml_type t) {
     return t == GGML_TYPE_F32 || t == GGML_TYPE_F16 || t == GGML_TYPE_BF16 || t == GGML_TYPE_Q8_0;
 }
 
-static enum ggml_type pick_output(enum llama_ftype f, enum ggml_type base) {
+static enum ggml_type pick_output(enum llama_ftype f, const struct mixture_model *m, int64_t ne0, enum ggml_type base) {
     if (is_f_or_8(base)) return base;
+    if (m->coarse || ne0 % 256 != 0) return GGML_TYPE_Q8_0;
     if (f == LLAMA_FTYPE_MOSTLY_TQ1_0 || f == LLAMA_FTYPE_MOSTLY_TQ2_0) return GGML_TYPE_Q6_K;
     return below_2_bits(f) || f == LLAMA_FTYPE_MOSTLY_IQ3_XXS ? GGML_TYPE_Q5_K : GGML_TYPE_Q6_K;
 }
@@ -82,10 +83,12 @@ static enum ggml_type pick_below_2_bits(enum llama_ftype f, const struct mixture
     const bool wide = f == LLAMA_FTYPE_MOSTLY_IQ2_S || f == LLAMA_FTYPE_MOSTLY_IQ2_M;
     switch (t->role) {
         case ROLE_ATTN_V:
+        case ROLE_ATTN_QKV:
+        case ROLE_ATTN_KV_B:
             return m->n_gqa >= 4 || m->n_expert >= 4 ? GGML_TYPE_Q4_K : wide ? GGML_TYPE_IQ3_S : GGML_TYPE_Q2_K;
         case ROLE_ATTN_K: return m->n_expert == 8 ? GGML_TYPE_Q4_K : base;
         case ROLE_FFN_DOWN:
-        case ROLE_FFN_DOWN_EXPS: return t->layer < m->n_layer / 8 ? (wide ? GGML_TYPE_IQ3_S : GGML_TYPE_Q2_K) : base;
+        case ROLE_FFN_DOWN_EXPS: return t->i_down < m->n_layer / 8 ? (wide ? GGML_TYPE_IQ3_S : GGML_TYPE_Q2_K) : base;
         case ROLE_ATTN_OUT:
             if (m->n_expert == 8) return GGML_TYPE_Q5_K;
             if (f == LLAMA_FTYPE_MOSTLY_IQ1_S || f == LLAMA_FTYPE_MOSTLY_IQ1_M) return GGML_TYPE_IQ2_XXS;
@@ -94,9 +97,8 @@ static enum ggml_type pick_below_2_bits(enum llama_ftype f, const struct mixture
     }
 }
 
-static enum ggml_type pick_value(enum llama_ftype f, const struct mixture_model *m, int il, enum ggml_type base) {
-    const bool shared = m->n_gqa >= 4, finer = finer_layer(il, m->n_layer);
-    if (m->n_expert == 8) return GGML_TYPE_Q8_0;  // small beside the experts, and read for every token
+static enum ggml_type pick_value_by_file(enum llama_ftype f, const struct mixture_model *m, int il, enum ggml_type base) {
+    const bool shared = m->n_gqa >= 4, finer = finer_layer(il, m->n_values);
     switch (f) {
         case LLAMA_FTYPE_MOSTLY_Q2_K: return shared ? GGML_TYPE_Q4_K : GGML_TYPE_Q3_K;
         case LLAMA_FTYPE_MOSTLY_Q2_K_S: return shared ? GGML_TYPE_Q4_K : base;
@@ -115,20 +117,30 @@ static enum ggml_type pick_value(enum llama_ftype f, const struct mixture_model 
     }
 }
 
+// Where 80 layers share few key heads values are a small part of the model, and a coarse type would cost more than it saves.
+static enum ggml_type pick_value(enum llama_ftype f, const struct mixture_model *m, int il, enum ggml_type base) {
+    if (m->n_expert == 8) return GGML_TYPE_Q8_0;  // small beside the experts, and read for every token
+    const enum ggml_type t = pick_value_by_file(f, m, il, base);
+    return m->finer_values && (t == GGML_TYPE_Q3_K || t == GGML_TYPE_Q4_K) ? GGML_TYPE_Q5_K : t;
+}
+
 static enum ggml_type pick_down(enum llama_ftype f, const struct mixture_model *m, int il, enum ggml_type base) {
     const bool first = il < m->n_layer / 8, finer = finer_layer(il, m->n_layer);
     switch (f) {
         case LLAMA_FTYPE_MOSTLY_Q2_K: return GGML_TYPE_Q3_K;
         case LLAMA_FTYPE_MOSTLY_Q2_K_S: return first ? GGML_TYPE_Q4_K : base;
         case LLAMA_FTYPE_MOSTLY_IQ3_XXS: return m->has_imatrix ? base : first ? GGML_TYPE_Q4_K : GGML_TYPE_Q3_K;
-        case LLAMA_FTYPE_MOSTLY_Q3_K_M: return il < m->n_layer / 16 ? GGML_TYPE_Q5_K : finer ? GGML_TYPE_Q4_K : base;
-        case LLAMA_FTYPE_MOSTLY_IQ3_M: return first ? GGML_TYPE_Q4_K : base;
-        case LLAMA_FTYPE_MOSTLY_Q3_K_L: return GGML_TYPE_Q5_K;
+        case LLAMA_FTYPE_MOSTLY_Q3_K_M:
+            return il < m->n_layer / 16 ? GGML_TYPE_Q5_K : finer || !m->coarse ? GGML_TYPE_Q4_K : base;
+        case LLAMA_FTYPE_MOSTLY_IQ3_M: return first || (m->n_expert == 8 && finer) ? GGML_TYPE_Q4_K : base;
+        case LLAMA_FTYPE_MOSTLY_Q3_K_L: return m->coarse ? GGML_TYPE_Q4_K : GGML_TYPE_Q5_K;
         case LLAMA_FTYPE_MOSTLY_Q4_K_M:
+            if (m->coarse && finer) return il < m->n_layer / 16 ? GGML_TYPE_Q6_K : GGML_TYPE_Q5_K;
+            return finer ? GGML_TYPE_Q6_K : base;
         case LLAMA_FTYPE_MOSTLY_Q5_K_M: return finer ? GGML_TYPE_Q6_K : base;
         case LLAMA_FTYPE_MOSTLY_IQ4_NL:
         case LLAMA_FTYPE_MOSTLY_IQ4_XS: return first && !m->has_imatrix ? GGML_TYPE_Q5_K : base;
-        case LLAMA_FTYPE_MOSTLY_Q4_K_S: return first ? GGML_TYPE_Q5_K : base;
+        case LLAMA_FTYPE_MOSTLY_Q4_K_S: return first && !m->coarse ? GGML_TYPE_Q5_K : base;
         case LLAMA_FTYPE_MOSTLY_Q4_0: return first && m->has_imatrix ? GGML_TYPE_Q4_1 : base;
         case LLAMA_FTYPE_MOSTLY_Q5_0: return first && m->has_imatrix ? GGML_TYPE_Q5_1 : base;
         default: return base;
@@ -139,24 +151,15 @@ static enum ggml_type pick_attn_out(enum llama_ftype f, const struct mixture_mod
     const bool k_kind = base == GGML_TYPE_Q2_K || base == GGML_TYPE_Q3_K || base == GGML_TYPE_Q4_K ||
                         base == GGML_TYPE_IQ3_XXS || base == GGML_TYPE_IQ3_S || base == GGML_TYPE_IQ4_NL ||
                         base == GGML_TYPE_IQ4_XS;
-    if (m->n_expert == 8) return k_kind ? GGML_TYPE_Q5_K : base;
+    if (m->coarse) return f == LLAMA_FTYPE_MOSTLY_Q3_K_L ? GGML_TYPE_Q4_K : base;
+    if (m->n_expert == 8)
+        return k_kind && f != LLAMA_FTYPE_MOSTLY_Q3_K_L && f != LLAMA_FTYPE_MOSTLY_Q2_K_S ? GGML_TYPE_Q5_K : base;
     switch (f) {
         case LLAMA_FTYPE_MOSTLY_Q2_K: return GGML_TYPE_Q3_K;
         case LLAMA_FTYPE_MOSTLY_IQ3_XXS: return GGML_TYPE_IQ3_S;
         case LLAMA_FTYPE_MOSTLY_Q3_K_M:
         case LLAMA_FTYPE_MOSTLY_IQ3_M: return GGML_TYPE_Q4_K;
         case LLAMA_FTYPE_MOSTLY_Q3_K_L: return GGML_TYPE_Q5_K;
-        default: return base;
-    }
-}
-
-static enum ggml_type pick_qkv(enum llama_ftype f, enum ggml_type base) {
-    switch (f) {
-        case LLAMA_FTYPE_MOSTLY_Q3_K_M:
-        case LLAMA_FTYPE_MOSTLY_Q3_K_L:
-        case LLAMA_FTYPE_MOSTLY_IQ3_M: return GGML_TYPE_Q4_K;
-        case LLAMA_FTYPE_MOSTLY_Q4_K_M: return GGML_TYPE_Q5_K;
-        case LLAMA_FTYPE_MOSTLY_Q5_K_M: return GGML_TYPE_Q6_K;
         default: return base;
     }
 }
@@ -168,12 +171,13 @@ enum ggml_type mixture_pick(enum llama_ftype f, const struct mixture_model *m, c
                    ? GGML_TYPE_MXFP4
                    : base;
     if (is_f_or_8(base) || base == GGML_TYPE_NVFP4 || base == GGML_TYPE_Q1_0 || base == GGML_TYPE_Q2_0) return base;
-    if (t->role == ROLE_OUTPUT || (t->role == ROLE_EMBD && m->tied)) return pick_output(f, base);
+    if (t->role == ROLE_OUTPUT || (t->role == ROLE_EMBD && m->tied)) return pick_output(f, m, t->ne[0], base);
     if (t->role == ROLE_EMBD) return pick_embd(f, base);
     if (below_2_bits(f)) return pick_below_2_bits(f, m, t, base);
     switch (t->role) {
         case ROLE_ATTN_V:
-        case ROLE_ATTN_KV_B: return pick_value(f, m, t->layer, base);
+        case ROLE_ATTN_QKV:
+        case ROLE_ATTN_KV_B: return pick_value(f, m, t->i_value, base);
         case ROLE_ATTN_K:
             return m->n_expert == 8                  ? GGML_TYPE_Q8_0
                    : f == LLAMA_FTYPE_MOSTLY_IQ3_XS  ? GGML_TYPE_IQ3_XXS
@@ -183,11 +187,10 @@ enum ggml_type mixture_pick(enum llama_ftype f, const struct mixture_model *m, c
             return f == LLAMA_FTYPE_MOSTLY_IQ3_XS    ? GGML_TYPE_IQ3_XXS
                    : f == LLAMA_FTYPE_MOSTLY_IQ3_XXS ? GGML_TYPE_IQ2_S
                                                      : base;
-        case ROLE_ATTN_QKV: return pick_qkv(f, base);
         case ROLE_ATTN_OUT: return pick_attn_out(f, m, base);
         case ROLE_FFN_DOWN:
         case ROLE_FFN_DOWN_SHEXP:
-        case ROLE_FFN_DOWN_EXPS: return pick_down(f, m, t->layer, base);
+        case ROLE_FFN_DOWN_EXPS: return pick_down(f, m, t->i_down, base);
         case ROLE_FFN_GATE:
         case ROLE_FFN_GATE_EXPS:
         case ROLE_FFN_UP:
@@ -206,6 +209,8 @@ enum ggml_type mixture_fit(enum ggml_type type, int64_t ne0) {
         case GGML_TYPE_Q4_K: near = GGML_TYPE_Q5_0; break;
         case GGML_TYPE_Q5_K: near = GGML_TYPE_Q5_1; break;
         case GGML_TYPE_Q6_K: near = GGML_TYPE_Q8_0; break;
+        case GGML_TYPE_Q2_K:
+        case GGML_TYPE_Q3_K:
         case GGML_TYPE_TQ1_0:
         case GGML_TYPE_TQ2_0:
         case GGML_TYPE_Q1_0:

@@ -8,14 +8,19 @@
 // Facts of the model that the mixtures look at.
 struct mixture_model {
     int n_layer, n_expert;
-    int n_gqa;  // query heads per key head in layer 0, at least 1
-    bool tied;  // the embedding is the output matrix too
+    int n_values;  // layers with values of attention, alone or in one matrix with others
+    int n_gqa;     // query heads per key head in layer 0, at least 1
+    bool tied;     // the embedding is the output matrix too
     bool has_imatrix;
+    bool coarse;        // ARCH_COARSE
+    bool finer_values;  // ARCH_FINER_VALUES, at the size where that is so
 };
 
 struct mixture_tensor {
     enum role role;
-    int layer;  // -1: global
+    int layer;    // -1: global
+    int i_value;  // of the layers with values of attention, the how-manieth
+    int i_down;   // of those with a feed forward; with experts the layer
     const int64_t *ne;
 };
 

@@ -99,6 +99,23 @@ static enum role role_of(const struct job *j, const char *base, int layer) {
     return strstr(base, "norm") ? ROLE_NORM : ROLE_FFN_UP;  // an unknown matrix is one like the others
 }
 
+// How many layers before this one have one of the three.
+static int layers_before(const struct job *j, int layer, const char *const three[3]) {
+    int n = 0;
+    for (int il = 0; il < layer; il++)
+        for (int i = 0; i < 3; i++) {
+            char name[GGML_MAX_NAME];
+            const int len = snprintf(name, sizeof(name), "blk.%d.%s.weight", il, three[i]);
+            if (!map_get(&j->in.index, name, (size_t) len)) continue;
+            n++;
+            break;
+        }
+    return n;
+}
+
+static const char *const values[3] = {"attn_v", "attn_qkv", "attn_kv_b"}, *const downs[3] = {"ffn_down", "ffn_down_exps",
+                                                                                             "ffn_down_shexp"};
+
 static enum err find_importance(const struct job *j, struct item *it) {
     for (const struct llama_model_imatrix_data *d = j->p->imatrix; d && d->name; d++) {
         if (strcmp(d->name, it->from) != 0) continue;
@@ -181,7 +198,8 @@ static enum err decide(struct job *j, struct item *it) {
     if (!ggml_is_quantized(it->type_in) && it->type_in != GGML_TYPE_F32 && it->type_in != GGML_TYPE_F16 &&
         it->type_in != GGML_TYPE_BF16)
         return ERR_OK;
-    const struct mixture_tensor t = {role, layer, it->ne};
+    const struct mixture_tensor t = {role, layer, layers_before(j, layer, values),
+                                     j->shape.n_expert > 1 ? layer : layers_before(j, layer, downs), it->ne};
     enum ggml_type type = p->pure ? mixture_type(p->ftype) : mixture_pick(p->ftype, &j->shape, &t);
     if (!p->pure || (role != ROLE_OUTPUT && role != ROLE_EMBD) || p->output_tensor_type != GGML_TYPE_COUNT ||
         p->token_embedding_type != GGML_TYPE_COUNT)
@@ -258,7 +276,10 @@ static void model_shape(struct job *j) {
     if (!meta_get_int(g, key, &heads_kv)) heads_kv = heads;
     j->shape.n_gqa = heads_kv > 0 && heads >= heads_kv ? (int) (heads / heads_kv) : 1;
     j->shape.tied = !map_get(&j->in.index, "output.weight", strlen("output.weight"));
+    j->shape.n_values = layers_before(j, j->shape.n_layer, values);
     j->shape.has_imatrix = j->p->imatrix != NULL;
+    j->shape.coarse = j->arch && j->arch->flags & ARCH_COARSE;
+    j->shape.finer_values = j->arch && j->arch->flags & ARCH_FINER_VALUES && j->shape.n_layer == 80 && j->shape.n_gqa > 1;
 }
 
 static enum err plan(struct job *j, const char *path) {
