@@ -724,11 +724,12 @@ static void test_137_window(void **state) {
 
 // ---- callers of the C interface ---------------------------------------------------------------------------------------------
 
+static const char *leaked_path;
 static struct llama_model *leaked;
 static struct llama_context *leaked_context;
 
 static void load_and_leak(void) {
-    leaked = llama_model_load_from_file(maker_path("llama", GGML_TYPE_F32), llama_model_default_params());
+    leaked = llama_model_load_from_file(leaked_path, llama_model_default_params());
     leaked_context = llama_init_from_model(leaked, llama_context_default_params());
     int32_t t[4] = {1, 2, 3, 4};
     if (!leaked_context || llama_decode(leaked_context, llama_batch_get_one(t, 4)) != 0) _exit(9);
@@ -742,6 +743,7 @@ static void leave_again(void) {
 // 0: nothing freed; 1: a handler that ends the program; 2: in the child of a process that has used the library.
 static int leave(int how) {
     fflush(NULL);
+    leaked_path = maker_path("llama", GGML_TYPE_F32);  // made here, so that it is removed here
     const pid_t pid = fork();
     if (pid == 0) {
         if (how == 1) atexit(leave_again);
@@ -755,6 +757,10 @@ static int leave(int how) {
 
 static void test_179_nothing_freed(void **state) {
     (void) state;
+#if defined(__SANITIZE_THREAD__)
+    print_message("skipped: the sanitizer of threads knows none that are made after a fork\n");
+    skip();
+#endif
     for (int how = 0; how < 3; how++) assert_int_equal(leave(how), 0);
 }
 
