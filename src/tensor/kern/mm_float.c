@@ -251,7 +251,7 @@ INLINE void pack(int kind, const struct mm_job *j, const struct type *type, int6
 
 // total[c * PANEL * L + r] += rows of the panel times column c, run by run.
 INLINE void lanes_tile(int kind, int R, int C, const float *panel, int64_t ni, const float *const *x, float *total) {
-    float saved[4][8 * PANEL][L];
+    _Alignas(64) float saved[4][8 * PANEL][L];
     for (int64_t run = 0; run < L; run++) {
         vf acc[3][8];
         UNROLL for (int r = 0; r < R; r++) { UNROLL for (int c = 0; c < C; c++) acc[r][c] = vf_zero(); }
@@ -331,7 +331,7 @@ static void panel_init(struct panel *p, const struct mm_job *j, int64_t row) {
 
 static void tile_times(const struct mm_job *j, tile_fn *const (*tiles)[9], const struct panel *p, const float *packed,
                        int64_t c0, int C, const float *const *x, bool first, int64_t ni) {
-    float total[8 * PANEL * L];
+    _Alignas(64) float total[8 * PANEL * L];
     for (int c = 0; c < C; c++) {
         const float *y = mm_job_result(j, c0 + c);
         for (int r = 0; r < p->R; r++) {

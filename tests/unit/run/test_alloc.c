@@ -126,6 +126,10 @@ static void test_fail(void **s) {
     alloc_start(0);
     assert_int_equal(attempt(path, -1), 0);
     const int64_t total = alloc_stop();
+    if (total == 0 && test_small()) {
+        print_message("skipped: a tool such as valgrind has put its own malloc in the place of the counting one\n");
+        skip();
+    }
     const int64_t live = alloc_live;
     int n_error = 0, n_placing = 0;
     for (int64_t k = 1; k <= total + 2; k++) {
