@@ -54,7 +54,7 @@ static uint32_t detect(void) {
     HAS(CPU_AVX512_VBMI, avx512 && (c7 >> 1 & 1));
     HAS(CPU_AVX512_VNNI, avx512 && (c7 >> 11 & 1));
     HAS(CPU_AVX512_BF16, avx512 && (a71 >> 5 & 1));
-    HAS(CPU_AMX_INT8, tiles && (d7 >> 24 & 1) && (d7 >> 25 & 1) && amx_permitted());
+    HAS(CPU_AMX_INT8, tiles && (d7 >> 22 & 1) && (d7 >> 24 & 1) && (d7 >> 25 & 1) && amx_permitted());
 #undef HAS
     return f;
 }

@@ -4,7 +4,8 @@
 //
 // Float weights: k is cut into pieces of MM_PIECE lane words (F32 values, or pairs of BF16); in a piece, lane j sums the
 // words j, j + L, j + 2L, ... in order (L lanes of the level), then the lanes are added in pairs, the pairs in pairs and so on,
-// and the piece is added to the total.
+// and the piece is added to the total. In tile registers (BF16 at avx512amx) 32 values at a time are added to the total: the sum of the
+// first values of their pairs, in order, and that of the second ones.
 // Quantized weights: activations become 8-bit integers with one F32 scale per 32; the integer sum of a group of 32 (or 16)
 // is exact, and the groups are added in order: total = fma(weight scale * activation scale, sum, total). Types whose blocks
 // hold 256 values and groups with scales of their own have one activation scale per block, which each group of 32 halves as often as
@@ -23,12 +24,13 @@ enum { MM_PIECE = 512 };
 
 // Form of the encoded columns. Columns of equal form can be shared by several products.
 enum mm_form {
-    MM_F32,         // k floats, nothing else: rows of an F32 tensor serve as they are
-    MM_F32_LANES,   // floats in lane order, for many columns
-    MM_BF16,        // pairs of BF16
-    MM_BF16_LANES,  // the same in lane order
-    MM_I8,          // 8-bit integers, scales and sums per group
-    MM_I8_BLOCKS,   // the same, 16 columns side by side
+    MM_F32,          // k floats, nothing else: rows of an F32 tensor serve as they are
+    MM_F32_LANES,    // floats in lane order, for many columns
+    MM_BF16,         // pairs of BF16
+    MM_BF16_LANES,   // the same in lane order
+    MM_BF16_BLOCKS,  // the same, 16 columns side by side
+    MM_I8,           // 8-bit integers, scales and sums per group
+    MM_I8_BLOCKS,    // the same, 16 columns side by side
 };
 
 // A range of rows times some columns. dst[c * dst_stride + r] for column c and row r. Column c is the encoded column col0 + c; the

@@ -6,6 +6,7 @@
 #if defined(ISA_IS_avx512bf16)
 #define MM_VNNI 1
 #define SIGNED(max) 1
+#include "kern/mm_amx.h"
 #include "kern/mm_simd.h"
 #include "kern/mm_unpack.h"
 #include "kern/mm_record.h"
@@ -13,23 +14,9 @@
 
 #include <stddef.h>
 
-#define AMX __attribute__((target("amx-tile,amx-int8,amx-bf16")))
-#define AMX_INLINE static inline __attribute__((always_inline, target("amx-tile,amx-int8,amx-bf16")))
-
 enum { L = MM_L, COLS = 16, LEAST = 3, PANELS = 8, PANEL_BYTES = 1 << 20, RANGE = 40 };
 
-#define TILE_LOAD(t, p, stride)                                                                                             \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(p), "r"((size_t) (stride)) : "memory")
-#define TILE_STORE(t, p, stride)                                                                                            \
-    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(p), "r"((size_t) (stride)) : "memory")
-#define TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t : :)
 #define TILE_I8(c, a, b) __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
-
-struct tile_config {
-    uint8_t palette, start_row, zero[14];
-    uint16_t col_bytes[16];
-    uint8_t rows[16];
-};
 
 // A group of 16 columns, side by side: a block of columns is those of all groups.
 struct column_group {
@@ -45,7 +32,7 @@ AMX_INLINE void configure(int C, int depth) {
     t.col_bytes[0] = (uint16_t) depth;
     t.rows[1] = (uint8_t) (depth / 4);
     t.col_bytes[1] = t.col_bytes[4] = t.col_bytes[5] = 64;
-    __asm__ volatile("ldtilecfg %0" : : "m"(t));
+    tile_configure(&t);
 }
 
 // Integer sums of part `part` of a group: L rows, as many columns as are configured.
@@ -236,7 +223,7 @@ AMX static void amx_few(const struct mm_job *j, unpack_fn *unpack, tile_fn *cons
         }
         for (int c = 0; c < C; c++) span_store(mm_job_result(j, c), &rows, s->total[0][lanes.skip + c]);
     }
-    __asm__ volatile("tilerelease" : :);
+    tile_release();
 }
 
 // Columns of the tile from c0: up to the end of a block.
@@ -303,7 +290,7 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
                 for (int p = 0; p < n_panel; p++) span_store(y, rows + p, s->total[p][lanes.skip + c]);
             }
         }
-        __asm__ volatile("tilerelease" : :);
+        tile_release();
     }
 }
 
@@ -347,6 +334,7 @@ static size_t block_bytes(int64_t k) { return (size_t) (k / 32) * (sizeof(struct
 #undef QUANT
 
 const struct mm_path *mm_amx_path(enum ggml_type type, int64_t n_col, bool exact) {
+    if (!exact && type == GGML_TYPE_BF16) return &mm_path_amx_bf16;
     if (exact || n_col < LEAST) return NULL;
     const bool many = n_col > COLS;
     switch (type) {

@@ -266,6 +266,12 @@ static void test_llama(void **state) {
     check_model(maker_path("llama", GGML_TYPE_Q8_0));
 }
 
+static void test_llama_bf16(void **state) {
+    (void) state;
+    check_model(maker_path("llama", GGML_TYPE_BF16));
+    if (!test_small()) check_model(maker_path("llama-moe", GGML_TYPE_BF16));
+}
+
 static void test_llama_k(void **state) {
     (void) state;
     check_model(maker_path("llama", GGML_TYPE_Q4_K));
@@ -299,9 +305,11 @@ static void test_latent(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama),   cmocka_unit_test(test_llama_k),  cmocka_unit_test(test_moe),
-        cmocka_unit_test(test_windows), cmocka_unit_test(test_mamba2),   cmocka_unit_test(test_hybrid),
-        cmocka_unit_test(test_latent),  cmocka_unit_test(test_long),     cmocka_unit_test(test_encoder_decoder),
+        cmocka_unit_test(test_llama),   cmocka_unit_test(test_llama_bf16),
+        cmocka_unit_test(test_llama_k), cmocka_unit_test(test_moe),
+        cmocka_unit_test(test_windows), cmocka_unit_test(test_mamba2),
+        cmocka_unit_test(test_hybrid),  cmocka_unit_test(test_latent),
+        cmocka_unit_test(test_long),    cmocka_unit_test(test_encoder_decoder),
         cmocka_unit_test(test_sparse),  cmocka_unit_test(test_no_flash),
     };
     return cmocka_run_group_tests(tests, NULL, maker_clean);
