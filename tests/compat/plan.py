@@ -114,6 +114,9 @@ def fit(model):
     p = subprocess.run([PROBE, model, "c=512", f"ngl={n + 1}"], capture_output=True, text=True, env=dict(os.environ, **env))
     check(f"{os.path.basename(model)} one layer more", p.returncode == 1 and "no room" in p.stderr, p.stderr.strip().split("\n")[0])
     # Where even the output is larger than the device: what is needed and what would fit are said.
+    small = plan(model, {"c": 512, "ngl": 99}, "--fit", env=dict(env, LAMINA_SIM_MEM="20"))
+    copied = small["devices"][0]["weights_copied"]
+    check(f"{os.path.basename(model)} planned for a device too small", not small["fits"] and small["fit"]["gpu_layers"] == 0 and copied > 20 << 20, f"{copied} bytes, {small['fit']}")
     p = subprocess.run([PROBE, model, "c=512", "ngl=99"], capture_output=True, text=True, env=dict(env, LAMINA_SIM_MEM="20", PATH=os.environ["PATH"]))
     check(f"{os.path.basename(model)} a device too small", p.returncode == 1 and re.search(r"no room for the weights.* enough for the weights of 0 of its \d+ layers", p.stderr), p.stderr.strip().split("\n")[0])
 

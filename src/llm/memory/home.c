@@ -17,8 +17,19 @@ struct ggml_context *home_ctx(struct tensor_home *h, ggml_backend_buffer_type_t 
     return ctx;
 }
 
+// Bytes of what has no place yet.
+static size_t bytes_of(struct ggml_context *ctx, ggml_backend_buffer_type_t buft) {
+    const size_t align = ggml_backend_buft_get_alignment(buft);
+    size_t n = 0;
+    for (struct ggml_tensor *t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t))
+        if (!t->data) n += GGML_PAD(ggml_backend_buft_get_alloc_size(buft, t), align);
+    return n;
+}
+
 void home_plan(struct tensor_home *h, int i) {
     h->part[i].planned = ggml_backend_alloc_ctx_tensors_from_buft_size(h->part[i].ctx, h->part[i].buft);
+    // a tensor larger than any buffer: none will hold it, and the plan is to say what it would take
+    if (!h->part[i].planned) h->part[i].planned = bytes_of(h->part[i].ctx, h->part[i].buft);
     h->part[i].overhead = ggml_backend_alloc_ctx_tensors_from_buft_overhead(h->part[i].ctx, h->part[i].buft);
 }
 

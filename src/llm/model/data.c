@@ -241,7 +241,7 @@ static int layers_in(const struct llama_model *m, ggml_backend_buffer_type_t buf
     return fit;
 }
 
-// Of a part without a plan a single tensor is larger than any buffer: the sentence that says so stays.
+// needed: 0 where a single tensor is larger than any buffer: the sentence that says so stays.
 static enum err no_room(const struct llama_model *m, ggml_backend_buffer_type_t buft, size_t needed) {
     const char *name = ggml_backend_buft_name(buft);
     char why[256];
@@ -283,7 +283,7 @@ static enum err make_buffers(struct loader *l) {
             }
         } else {
             buf = ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft);
-            if (!buf) return no_room(m, buft, m->home.part[p].planned);
+            if (!buf) return no_room(m, buft, ggml_backend_alloc_ctx_tensors_from_buft_size(ctx, buft));
             if (ggml_backend_buffer_is_host(buf))
                 lock_pages(l, ggml_backend_buffer_get_base(buf), ggml_backend_buffer_get_size(buf));
         }
