@@ -113,7 +113,15 @@ int main(int argc, char **argv) {
         printf("lamina %s (%s)\n", llama_version(), ggml_commit());
         return finish(0);
     }
-    if (strcmp(name, "completion") == 0) return finish(options_completion(argc > 2 ? argv[2] : "", stdout));
+    const bool completion = strcmp(name, "completion") == 0;
+    if ((completion || strcmp(name, "man") == 0) && argc > 2 &&
+        (strcmp(argv[2], "-h") == 0 || strcmp(argv[2], "--help") == 0)) {
+        puts(completion ? "usage: lamina completion bash|zsh\n\nPrints a completion script of that shell: source <(lamina "
+                          "completion bash)"
+                        : "usage: lamina man\n\nPrints the manual page: lamina man | man -l -");
+        return finish(0);
+    }
+    if (completion) return finish(options_completion(argc > 2 ? argv[2] : "", stdout));
     if (strcmp(name, "man") == 0) {
         options_man(stdout);
         return finish(0);
