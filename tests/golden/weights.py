@@ -160,7 +160,7 @@ def joined(m):
 
 
 # Sheets whose set S lacks the fused projection.
-UNSCALED = ("cogvlm", "minimax-01", "openelm", "plamo2", "plamo3", "qwen3next", "modern-bert", "mimo2", "kimi-linear", "gemma4")
+UNSCALED = ("cogvlm", "minimax-01", "openelm", "plamo2", "plamo3", "qwen3next", "mimo2", "kimi-linear")
 
 
 def scaled(m):
