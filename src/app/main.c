@@ -44,6 +44,8 @@ static const struct tool *find(const char *name) {
     return NULL;
 }
 
+static bool asks_help(const char *arg) { return strcmp(arg, "-h") == 0 || strcmp(arg, "--help") == 0; }
+
 static int finish(int status) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     fputs("error: writing to standard output failed\n", stderr);
@@ -103,7 +105,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     const char *name = argv[1];
-    if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
+    if (asks_help(name) || strcmp(name, "help") == 0) {
         const struct tool *about = argc > 2 ? find(argv[2]) : NULL;
         if (about) return start(about, 2, (char *[]){argv[0], "-h", NULL}, 1, "");
         help(stdout);
@@ -114,8 +116,7 @@ int main(int argc, char **argv) {
         return finish(0);
     }
     const bool completion = strcmp(name, "completion") == 0;
-    if ((completion || strcmp(name, "man") == 0) && argc > 2 &&
-        (strcmp(argv[2], "-h") == 0 || strcmp(argv[2], "--help") == 0)) {
+    if ((completion || strcmp(name, "man") == 0) && argc > 2 && asks_help(argv[2])) {
         puts(completion ? "usage: lamina completion bash|zsh\n\nPrints a completion script of that shell: source <(lamina "
                           "completion bash)"
                         : "usage: lamina man\n\nPrints the manual page: lamina man | man -l -");
