@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import zlib
 
 import numpy as np
@@ -196,18 +195,9 @@ FORMS = ["deepseek-v2+fp8", "gpt-oss+mxfp4", "qwen3-5+mtp", "qwen3-next+mtp", "l
 
 def main():
     build, wanted = sys.argv[1], sys.argv[2:]
-    lamina, lib, failed = os.path.join(build, "bin", "lamina"), numpy_ref.open_library(os.path.join(build, "lib")), 0
+    lamina, lib = os.path.join(build, "bin", "lamina"), numpy_ref.open_library(os.path.join(build, "lib"))
     names = wanted or sorted(f[:-5] for f in os.listdir(os.path.join(HERE, "checkpoints"))) + FORMS
-    for name in names:
-        with tempfile.TemporaryDirectory() as tmp:
-            try:
-                why = check(lamina, lib, name, tmp)
-            except RuntimeError as err:
-                why = str(err)
-        failed += why is not None
-        print(f"{'FAIL' if why else 'ok  '} {name:24} {why or ''}", flush=True)
-    print(f"{len(names) - failed} passed, {failed} failed")
-    sys.exit(failed != 0)
+    numpy_ref.report(names, lambda name, tmp: check(lamina, lib, name, tmp))
 
 
 if __name__ == "__main__":

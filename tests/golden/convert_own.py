@@ -12,7 +12,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 
 import gguf
 import numpy as np
@@ -205,17 +204,8 @@ def check(lamina, lib, name, tmp):
 
 def main():
     build, wanted = sys.argv[1], sys.argv[2:]
-    lamina, lib, failed = os.path.join(build, "bin", "lamina"), numpy_ref.open_library(os.path.join(build, "lib")), 0
-    for name in wanted or CASES:
-        with tempfile.TemporaryDirectory() as tmp:
-            try:
-                why = check(lamina, lib, name, tmp)
-            except RuntimeError as err:
-                why = str(err)
-        failed += why is not None
-        print(f"{'FAIL' if why else 'ok  '} {name:24} {why or ''}", flush=True)
-    print(f"{len(wanted or CASES) - failed} passed, {failed} failed")
-    sys.exit(failed != 0)
+    lamina, lib = os.path.join(build, "bin", "lamina"), numpy_ref.open_library(os.path.join(build, "lib"))
+    numpy_ref.report(wanted or CASES, lambda name, tmp: check(lamina, lib, name, tmp))
 
 
 if __name__ == "__main__":

@@ -454,6 +454,21 @@ def load_cases():
         CASES.update(module.CASES)
 
 
+def report(names, check):
+    """A line for each name and their count; ends the program. check(name, folder): what is wrong, or None; folder is its own."""
+    failed = 0
+    for name in names:
+        with tempfile.TemporaryDirectory() as tmp:
+            try:
+                why = check(name, tmp)
+            except RuntimeError as err:
+                why = str(err)
+        failed += why is not None
+        print(f"{'FAIL' if why else 'ok  '} {name:24} {why or ''}", flush=True)
+    print(f"{len(names) - failed} passed, {failed} failed")
+    sys.exit(failed != 0)
+
+
 def main():
     import numpy_nextn
 
