@@ -302,6 +302,24 @@ def bad_files_give_one_sentence():
 
 
 @test
+def a_model_cut_while_it_runs_gives_a_sentence():
+    text = write("read.txt", b"one two three " * 2000)
+    said = []
+    for wait in (0.1, 0.3, 0.05, 0.6):
+        path = write("cut-later.gguf", open(MODEL, "rb").read())
+        p = subprocess.Popen([EXE, "run", "-m", path, "-f", text, "-n", "4", "-c", "8192", "-b", "8192", "-ub", "8192"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert p.stdout.read(3) == b"one"
+        time.sleep(wait)
+        os.truncate(path, 1 << 20)
+        err = p.communicate(timeout=120)[1].decode()
+        assert p.returncode == 1 and len(re.findall("^error: ", err, re.M)) == 1, (p.returncode, err)
+        said.append(err)
+        if "in use was cut short" in err:
+            break
+    assert "in use was cut short" in said[-1], said
+
+
+@test
 def a_prompt_beyond_the_context_is_refused():
     fails(2, "more than the context of 256", "run", "-m", MODEL, "-c", "256", "-p", "word " * 400)
 

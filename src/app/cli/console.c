@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,8 +38,18 @@ static void on_log(enum ggml_log_level level, const char *text, void *unused) {
     if (state.log) fputs(text, state.log);
 }
 
-static void catch_signal(int sig) {
-    struct sigaction sa = {.sa_handler = on_interrupt};
+// A mapped file was cut by another program, or its disk failed, between the library's look at its size and the touch of a page.
+// Nothing can be undone where that is noticed, in a kernel, perhaps in several threads at once: one sentence, and the end.
+static void on_lost_page(int sig) {
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&told)) pause();
+    static const char why[] = "error: a file that is in use was cut short by another program, or cannot be read\n";
+    if (state.bar_shown && write(STDERR_FILENO, "\n", 1) < 0) _exit(128 + sig);
+    _exit(write(STDERR_FILENO, why, sizeof(why) - 1) < 0 ? 128 + sig : 1);
+}
+
+static void catch_signal(int sig, void (*how)(int)) {
+    struct sigaction sa = {.sa_handler = how};
     sigemptyset(&sa.sa_mask);
     sigaction(sig, &sa, NULL);
 }
@@ -52,7 +63,8 @@ int console_init(const struct params *p) {
     state.err_tty = isatty(STDERR_FILENO);
     state.colours = isatty(STDOUT_FILENO) && !env_get("NO_COLOR") && term && strcmp(term, "dumb") != 0;
     llama_log_set(on_log, NULL);
-    catch_signal(SIGINT);
+    catch_signal(SIGINT, on_interrupt);
+    catch_signal(SIGBUS, on_lost_page);
     signal(SIGXFSZ,
            SIG_IGN);  // a file over the limit (ulimit -f) is a failed write like any other, and its beginning is removed
     return 0;
@@ -73,8 +85,9 @@ void console_done(void) {
 
 void console_finish_first(void) {
     struct sigaction now;
-    catch_signal(SIGTERM);
-    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN) catch_signal(SIGHUP);  // nohup's wish is kept
+    catch_signal(SIGTERM, on_interrupt);
+    const bool heard = sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN;  // else nohup's wish is kept
+    if (heard) catch_signal(SIGHUP, on_interrupt);
 }
 
 static void message(const char *prefix, const char *fmt, va_list args) {
