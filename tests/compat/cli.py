@@ -105,6 +105,10 @@ def seeds_repeat():
 def options_come_from_the_environment():
     a = lamina("run", "-p", "Hello", "-n", "4", "--temp", "0", "-q", env={"LLAMA_ARG_MODEL": MODEL})
     assert a[0] == 0 and a[1], a
+    keys = {"LLAMA_ARG_OVERRIDE_KV": "llama.block_count=int:many"}  # the command line's list is instead of the environment's
+    assert lamina("run", "-m", MODEL, "-p", "Hello", "-n", "1", "-q", "--override-kv", "a=int:1", "--override-kv", "b=int:2", env=keys)[0] == 0
+    fails(2, "block_count should be a whole number", "run", "-m", MODEL, "-p", "x", env=keys)
+    fails(2, "'x' of a should be", "run", "-m", MODEL, "-p", "x", "--override-kv", "a=int:x", "--override-kv", "b=int:2")
     fails(2, "LLAMA_ARG_CTX_SIZE is 'many'", "run", "-m", MODEL, "-p", "x", env={"LLAMA_ARG_CTX_SIZE": "many"})
 
 
@@ -202,6 +206,7 @@ def bench_prints_every_format():
         ratio = (r["peak_bf16_gflops"] / r["peak_f32_gflops"] / 2, r["peak_int8_gops"] / r["peak_f32_gflops"] / 4)
         assert r["void"] == any(abs(x - 1) > 0.1 for x in ratio), r
     assert [json.loads(l)["n_prompt"] for l in run("-o", "jsonl")[1].splitlines()] == [1, 2, 4, 0]
+    assert [json.loads(l)["n_prompt"] for l in run("-o", "jsonl", "-p", "3")[1].splitlines()] == [1, 2, 4, 3, 0]  # lists add up
     lines = run("-o", "csv", "-pg", "3,2", "-d", "5")[1].decode().splitlines()
     assert len(lines) == 6 and lines[0].startswith("build_commit,") and '"llama' in lines[5], lines
     import sqlite3

@@ -134,6 +134,39 @@ def splits(tmp, m):
     check(len(kept) == len(parts) and {k: v for f in kept for k, v in types(f).items()} == whole, f"kept splits: {kept}")
     code, said, err = run("quantize", "--keep-split", "--dry-run", parts[0], out, "Q4_K_M")
     check(said.split()[-1:] == [str(sum(os.path.getsize(f) for f in kept))], f"kept splits: a dry run says {said.strip()}")
+    run("quantize", "-q", "--keep-split", "--prune-layers", "2,1,2", parts[0], os.path.join(tmp, "pruned.gguf"), "Q8_0")
+    code, _, err = run("plan", os.path.join(tmp, "pruned-00001-of-00003.gguf"))
+    check(code == 0, f"kept splits without two layers: {err.strip()}")
+
+
+def pruned(tmp):
+    """What arrays say of the layers left out goes with them, and the model still loads."""
+    m, out = os.path.join(tmp, "m.gguf"), os.path.join(tmp, "out.gguf")
+    for name in ("jamba-dense", "gemma3-dense", "granitehybrid-dense"):
+        synth_model.from_spec(os.path.join(shared, "golden", "spec", name + ".json"), m)
+        quantize(m, out, "Q8_0", "--prune-layers", "0")
+        fields = [gguf.GGUFReader(f).fields for f in (m, out)]
+        for key, f in fields[0].items():
+            if key.startswith(name.split("-")[0]) and f.types[0] == gguf.GGUFValueType.ARRAY:
+                check(fields[1][key].contents() == f.contents()[1:], f"{name} without layer 0: {key}")
+        code, _, err = run("plan", out)
+        check(code == 0, f"{name} without layer 0: {err.strip()}")
+
+
+def what_is_given_twice(tmp, m):
+    """Repeated lists add up, as in the field; MODEL MIXTURE THREADS names no output."""
+    out = os.path.join(tmp, "twice.gguf")
+    got = quantize(m, out, "Q4_0", "--tensor-type", "attn_v=q8_0", "--tensor-type", "ffn_up=q5_1", "--override-kv", "a.b=int:1", "--override-kv", "c.d=int:-2")
+    expect(got, "two lists of types", attn_v="Q8_0", ffn_up="Q5_1", attn_k="Q4_0")
+    fields = gguf.GGUFReader(out).fields
+    check([fields[k].contents() for k in ("a.b", "c.d")] == [1, -2], "two lists of keys")
+    here = os.path.join(tmp, "here.gguf")
+    shutil.copy(m, here)
+    code, _, err = run("quantize", "-q", here, "q8_0", "2")
+    made = os.path.join(tmp, "here-q8_0.gguf")
+    check(code == 0 and types(made)["blk.0.attn_v.weight"] == "Q8_0" and not os.path.exists("q8_0"), f"MODEL MIXTURE THREADS: {err.strip()}")
+    code, _, err = run("quantize", "-q", here, "q8_0", "many")
+    check(code == 2 and "threads" in err, f"MODEL MIXTURE many: {err.strip()}")
 
 
 def write_imatrix(path, model, columns):
@@ -289,6 +322,8 @@ with tempfile.TemporaryDirectory() as tmp:
     input_survives(tmp, tiny)
     refusals(tmp, tiny)
     splits(tmp, tiny)
+    pruned(tmp)
+    what_is_given_twice(tmp, tiny)
     imatrix(tmp, tiny)
     bad_importance(tmp, tiny)
     roles(tmp)

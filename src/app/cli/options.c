@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum opt_kind { K_STR, K_INT, K_UINT, K_FLOAT, K_ON, K_OFF, K_CALL, K_LIST, K_TAKE, K_REFUSE };
+enum opt_kind { K_STR, K_JOIN, K_INT, K_UINT, K_FLOAT, K_ON, K_OFF, K_CALL, K_LIST, K_TAKE, K_REFUSE };
 
 struct opt {
     enum opt_kind kind;
@@ -144,6 +144,7 @@ static const char *set_rope_scaling(struct params *p, const char *v) {
 #define OFFSET(f) offsetof(struct params, f)
 static const struct opt options[] = {
 #define STR(f, names, env, arg, groups, help) {K_STR, names, env, arg, groups, OFFSET(f), 0, 0, NULL, NULL, help},
+#define JOIN(f, names, env, arg, groups, help) {K_JOIN, names, env, arg, groups, OFFSET(f), 0, 0, NULL, NULL, help},
 #define INT(f, names, env, arg, lo, hi, groups, help) {K_INT, names, env, arg, groups, OFFSET(f), lo, hi, NULL, NULL, help},
 #define UINT(f, names, env, arg, lo, hi, groups, help)                                                                      \
     {K_UINT, names, env, arg, groups, OFFSET(f), lo, hi, NULL, NULL, help},
@@ -160,6 +161,7 @@ static const struct opt options[] = {
 #undef TAKE
 #undef REFUSE
 #undef STR
+#undef JOIN
 #undef INT
 #undef UINT
 #undef FLOAT
@@ -250,11 +252,28 @@ static int wrong(const struct opt *o, const char *from, const char *value, const
     return 2;
 }
 
+// A list that the command line gives in parts. What stood there before its first part, a default or the environment's, is replaced.
+static int join(const char **field, const char *from, const char *value) {
+    static char all[1 << 16];
+    static size_t used;
+    const bool more = *field >= all && *field < all + used;
+    const int n = snprintf(all + used, sizeof(all) - used, "%s%s%s", more ? *field : "", more ? "," : "", value);
+    if (n < 0 || (size_t) n >= sizeof(all) - used) {
+        fprintf(stderr, "error: option %s: its list is longer than %zu bytes\n", from, sizeof(all));
+        return 2;
+    }
+    *field = all + used;
+    used += (size_t) n + 1;
+    return 0;
+}
+
 // from: how the caller wrote the option.
 static int assign(struct params *p, const struct opt *o, const char *from, const char *value) {
     void *field = (char *) p + o->offset;
     char *end = NULL, want[96];
     switch (o->kind) {
+        case K_JOIN:
+            if (*from == '-') return join(field, from, value);  // fall through
         case K_STR: *(const char **) field = value; return 0;
         case K_ON: *(bool *) field = true; return 0;
         case K_OFF: *(bool *) field = false; return 0;
@@ -452,6 +471,7 @@ static void shown_default(const struct opt *o, const struct params *d, char *out
         case K_UINT: snprintf(out, size, "%u", *(const uint32_t *) field); break;
         case K_FLOAT: snprintf(out, size, "%g", (double) *(const float *) field); break;
         case K_STR:
+        case K_JOIN:
             if (*(const char *const *) field) snprintf(out, size, "%s", *(const char *const *) field);
             break;
         case K_CALL: snprintf(out, size, "%s", o->shown); break;

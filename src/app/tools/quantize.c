@@ -39,6 +39,12 @@ static const struct mixture {
 };
 static const int n_mixtures = (int) (sizeof(mixtures) / sizeof(mixtures[0]));
 
+static bool is_name(const char *name) {
+    for (int i = 0; i < n_mixtures; i++)
+        if (strcasecmp(name, mixtures[i].name) == 0) return true;
+    return strcasecmp(name, "COPY") == 0;
+}
+
 // By name, or by number as in the file's general.file_type.
 static int find_mixture(const char *name, enum llama_ftype *out) {
     char *end;
@@ -141,10 +147,10 @@ static bool on_progress(float done, void *unused) {
 }
 
 static int run(struct params *p) {
-    // As in the field: MODEL [OUTPUT] MIXTURE [THREADS].
+    // As in the field: MODEL [OUTPUT] MIXTURE [THREADS]. Of three, the second says which one is left out.
     char made[4096];
-    const char *input = p->args[0], *output = p->n_args >= 3 ? p->args[1] : NULL,
-               *mixture = p->n_args >= 3 ? p->args[2] : p->args[1];
+    const bool named = p->n_args == 4 || (p->n_args == 3 && !is_name(p->args[1]));
+    const char *input = p->args[0], *output = named ? p->args[1] : NULL, *mixture = p->args[1 + named];
     struct llama_model_quantize_params q = llama_model_quantize_default_params();
     struct llama_model_tensor_override types[257] = {{0}};
     struct llama_model_kv_override overrides[32];
@@ -177,11 +183,12 @@ static int run(struct params *p) {
         q.kv_overrides = overrides;
     }
     int n_threads = p->n_threads;
-    if (!status && p->n_args >= 4) {
+    const char *threads = p->n_args > 2 + named ? p->args[2 + named] : NULL;
+    if (!status && threads) {
         char *end;
-        const long n = strtol(p->args[3], &end, 10);
-        if (*end || end == p->args[3] || n < 0 || n > 512) {
-            console_error("'%s' should be a number of threads from 0 to 512", p->args[3]);
+        const long n = strtol(threads, &end, 10);
+        if (*end || end == threads || n < 0 || n > 512) {
+            console_error("'%s' should be a number of threads from 0 to 512", threads);
             status = 2;
         }
         n_threads = (int) n;

@@ -192,6 +192,10 @@ static void override_key(struct gguf_context *g, const struct llama_model_kv_ove
     }
 }
 
+void meta_override(struct gguf_context *g, const struct llama_model_kv_override *o) {
+    for (; o && o->key[0]; o++) override_key(g, o);
+}
+
 enum err meta_prepare(struct llama_model *m, const struct gguf_context *user) {
     const struct llama_model_kv_override *own = m->params.kv_overrides;
     if (!user && !(own && own[0].key[0])) {
@@ -202,8 +206,7 @@ enum err meta_prepare(struct llama_model *m, const struct gguf_context *user) {
     m->meta = gguf_init_empty();
     if (!m->meta) return err_set(ERR_NOMEM, "no memory for the model's keys");
     gguf_set_kv(m->meta, src);
-    const struct llama_model_kv_override *o = m->params.kv_overrides;
-    for (int i = 0; o && o[i].key[0]; i++) override_key(m->meta, &o[i]);
+    meta_override(m->meta, own);
     return gguf_get_n_kv(m->meta) >= gguf_get_n_kv(src) ? ERR_OK : err_set(ERR_NOMEM, "no memory for the model's keys");
 }
 

@@ -79,6 +79,8 @@ MUST_USE enum err sources_open_stream(struct llama_model *m, FILE *file);
 MUST_USE enum err sources_index(struct llama_model *m);
 void sources_free(struct llama_model *m);
 MUST_USE enum err meta_prepare(struct llama_model *m, const struct gguf_context *user);
+// o: ended by one with an empty key, or NULL.
+void meta_override(struct gguf_context *g, const struct llama_model_kv_override *o);
 void meta_free(struct llama_model *m);
 bool meta_get_int(const struct gguf_context *g, const char *key, int64_t *out);
 // facts.c: keys that aren't arrays, and their values as text, as snprintf; -1 if there is no such key. g may be NULL.

@@ -48,7 +48,8 @@ struct output {
 
 struct job {
     const struct llama_model_quantize_params *p;
-    struct llama_model in;    // of which only the files are used
+    struct llama_model in;  // of which only the files are used
+    const char *arch_name;
     const struct arch *arch;  // NULL: unknown, roles go by the tensors' names alone
     struct item *items;
     int n_items;
@@ -220,14 +221,25 @@ static enum err decide(struct job *j, struct item *it) {
     return ERR_OK;
 }
 
-// Number of the layer after pruning, -1 when it goes.
+// Number of the layer after pruning, -1 when it goes; of n_layer: how many are left.
 static int kept_layer(const int32_t *prune, int layer) {
     int gone = 0;
-    for (const int32_t *l = prune; l && *l >= 0; l++) {
-        if (*l == layer) return -1;
-        gone += *l < layer;
+    bool goes = false;
+    for (int il = 0; il <= layer; il++) {
+        goes = false;
+        for (const int32_t *l = prune; *l >= 0 && !goes; l++) goes = *l == il;
+        gone += goes;
     }
-    return layer - gone;
+    return goes ? -1 : layer - gone;
+}
+
+static enum err check_prune(const struct job *j) {
+    const int n = j->shape.n_layer;
+    const int32_t *l = j->p->prune_layers;
+    for (; l && *l >= 0; l++)
+        if (*l >= n) return err_set(ERR_INVALID, "layer %d can't be left out: the model has %d", *l, n);
+    return l && n > 0 && kept_layer(j->p->prune_layers, n) == 0 ? err_set(ERR_INVALID, "no layer would be left of %d", n)
+                                                                : ERR_OK;
 }
 
 static enum err take_tensor(struct job *j, int source, int64_t id) {
@@ -265,6 +277,7 @@ static void model_shape(struct job *j) {
     const char *name = id >= 0 && gguf_get_kv_type(g, id) == GGUF_TYPE_STRING ? gguf_get_val_str(g, id) : "";
     int64_t n = 0, heads = 0, heads_kv = 0;
     char key[160];
+    j->arch_name = name;
     j->arch = arch_by_name(name);
     snprintf(key, sizeof(key), "%s.block_count", name);
     if (meta_get_int(g, key, &n)) j->shape.n_layer = (int) n;
@@ -288,6 +301,7 @@ static enum err plan(struct job *j, const char *path) {
     if (!j->p->only_copy && mixture_type(j->p->ftype) == GGML_TYPE_COUNT)
         return err_set(ERR_INVALID, "%d is no mixture that can be made", (int) j->p->ftype);
     model_shape(j);
+    TRY(check_prune(j));
     int64_t n = 0;
     for (int s = 0; s < j->in.n_sources; s++) n += gguf_get_n_tensors(j->in.sources[s].gguf);
     j->items = calloc((size_t) n + 1, sizeof(*j->items));
@@ -299,28 +313,38 @@ static enum err plan(struct job *j, const char *path) {
 
 // ---- the files' headers ---------------------------------------------------------------------------------------------------------
 
-static void override_keys(const struct llama_model_quantize_params *p, struct gguf_context *g) {
-    for (const struct llama_model_kv_override *o = p->kv_overrides; o && o->key[0]; o++) {
-        switch (o->tag) {
-            case LLAMA_KV_OVERRIDE_TYPE_FLOAT: gguf_set_val_f32(g, o->key, (float) o->val_f64); break;
-            case LLAMA_KV_OVERRIDE_TYPE_INT: gguf_set_val_u32(g, o->key, (uint32_t) o->val_i64); break;
-            case LLAMA_KV_OVERRIDE_TYPE_BOOL: gguf_set_val_bool(g, o->key, o->val_bool); break;
-            case LLAMA_KV_OVERRIDE_TYPE_STR: gguf_set_val_str(g, o->key, o->val_str); break;
-        }
+// What arrays of a value per layer say of layers that are left out goes, too.
+static void prune_arrays(const struct job *j, struct gguf_context *g) {
+    const int n_layer = j->shape.n_layer;
+    for (int64_t id = gguf_get_n_kv(g) - 1; id >= 0; id--) {  // backwards: a key that is set goes to the end
+        char key[160];
+        snprintf(key, sizeof(key), "%s", gguf_get_key(g, id));
+        if (gguf_get_kv_type(g, id) != GGUF_TYPE_ARRAY || gguf_get_arr_n(g, id) != (size_t) n_layer ||
+            strncmp(key, j->arch_name, strlen(j->arch_name)) != 0)
+            continue;
+        const enum gguf_type type = gguf_get_arr_type(g, id);
+        const bool byte = type == GGUF_TYPE_BOOL || type == GGUF_TYPE_UINT8 || type == GGUF_TYPE_INT8,
+                   word = type == GGUF_TYPE_UINT32 || type == GGUF_TYPE_INT32 || type == GGUF_TYPE_FLOAT32;
+        const size_t size = byte ? 1 : 4;
+        char *of_layers = byte || word ? malloc((size_t) n_layer * size) : NULL;
+        for (int il = 0, kept; of_layers && il < n_layer; il++)
+            if ((kept = kept_layer(j->p->prune_layers, il)) >= 0)
+                memcpy(of_layers + (size_t) kept * size, (const char *) gguf_get_arr_data(g, id) + (size_t) il * size, size);
+        if (of_layers) gguf_set_arr_data(g, key, type, of_layers, (size_t) kept_layer(j->p->prune_layers, n_layer));
+        free(of_layers);
     }
 }
 
 static void first_keys(const struct job *j, struct gguf_context *g) {
     gguf_set_val_u32(g, "general.quantization_version", GGML_QNT_VERSION);
     if (!j->p->only_copy) gguf_set_val_u32(g, "general.file_type", (uint32_t) j->p->ftype);
-    if (j->p->prune_layers && j->arch) {
+    if (j->p->prune_layers) {
         char key[160];
-        int gone = 0;
-        for (const int32_t *l = j->p->prune_layers; *l >= 0; l++) gone++;
-        snprintf(key, sizeof(key), "%s.block_count", j->arch->name);
-        gguf_set_val_u32(g, key, (uint32_t) (j->shape.n_layer - gone));
+        prune_arrays(j, g);
+        snprintf(key, sizeof(key), "%s.block_count", j->arch_name);
+        gguf_set_val_u32(g, key, (uint32_t) kept_layer(j->p->prune_layers, j->shape.n_layer));
     }
-    override_keys(j->p, g);
+    meta_override(g, j->p->kv_overrides);
 }
 
 static enum err make_header(struct job *j, int i, const char *path) {
@@ -340,6 +364,8 @@ static enum err make_header(struct job *j, int i, const char *path) {
         gguf_remove_key(o->gguf, "split.no");
         gguf_remove_key(o->gguf, "split.count");
         gguf_remove_key(o->gguf, "split.tensors.count");
+    } else {
+        gguf_set_val_i32(o->gguf, "split.tensors.count", j->n_items);  // pruning takes some
     }
     if (i == 0) first_keys(j, o->gguf);
     uint64_t end = 0;

@@ -476,17 +476,28 @@ static void test_quantize(void **state) {
     assert_int_equal(type_of("blk.1.ffn_up.weight"), GGML_TYPE_F16);
     p.only_copy = false;
     const struct llama_model_kv_override keys[] = {
-        {.tag = LLAMA_KV_OVERRIDE_TYPE_STR, .key = "general.name", .val_str = "new"}, {.key = ""}};
+        {.tag = LLAMA_KV_OVERRIDE_TYPE_STR, .key = "general.name", .val_str = "new"},
+        {.tag = LLAMA_KV_OVERRIDE_TYPE_INT, .key = "test.below", .val_i64 = -3},
+        {.key = ""}};
     p.kv_overrides = keys;
     assert_true(quantized(&p, NULL) > 0);
     struct gguf_context *g = gguf_init_from_file(to, (struct gguf_init_params){.no_alloc = true});
     assert_string_equal(gguf_get_val_str(g, gguf_find_key(g, "general.name")), "new");
+    assert_int_equal(gguf_get_val_i64(g, gguf_find_key(g, "test.below")), -3);
     gguf_free(g);
     p.kv_overrides = NULL;
-    const int32_t prune[] = {1, -1};
-    p.prune_layers = prune;
-    assert_true(quantized(&p, NULL) > 0);
-    assert_int_equal(type_of("blk.2.ffn_up.weight"), GGML_TYPE_COUNT);
+    const int32_t prunes[][5] = {{1, -1}, {0, 1, 0, 1, -1}, {3, -1}, {2, 0, 1, -1}};
+    for (int i = 0; i < 4; i++) {
+        p.prune_layers = prunes[i];
+        assert_int_equal(quantized(&p, NULL) > 0, i < 2);
+        if (i == 2) assert_error("layer 3 can't be left out: the model has 3");
+        if (i == 3) assert_error("no layer would be left");
+        if (i > 1) continue;
+        assert_int_equal(type_of(i ? "blk.1.ffn_up.weight" : "blk.2.ffn_up.weight"), GGML_TYPE_COUNT);
+        g = gguf_init_from_file(to, (struct gguf_init_params){.no_alloc = true});
+        assert_int_equal(gguf_get_val_u32(g, gguf_find_key(g, "llama.block_count")), i ? 1 : 2);
+        gguf_free(g);
+    }
     p.prune_layers = NULL;
     // requantize only when asked
     snprintf(path, sizeof path, "%s", maker_path("llama", GGML_TYPE_Q8_0));
