@@ -352,6 +352,11 @@ def scripts_find_the_lines_of_the_field():
     assert "Same top p: 100.000" in again and f"PPL = {ppl} " in again, again
     coarse = lamina(*args, "--kl-divergence-base", base, "--kl-divergence", "-ctk", "q4_0", "-ctv", "q4_0")[1].decode()
     assert float(re.search(r"Mean    KLD: +(\S+)", coarse).group(1)) > 1e-3, coarse
+    copy = os.path.join(TMP, "copy.kld")  # compared and saved at once: what is saved is this model's
+    lamina(*args, "--kl-divergence-base", base, "--kl-divergence", "-ctk", "q4_0", "-ctv", "q4_0", "--save-all-logits", copy)
+    assert open(copy, "rb").read(500) == open(base, "rb").read(500) and open(copy, "rb").read() != open(base, "rb").read()
+    assert "Mean    KLD:   0.00000" in lamina(*args, "--kl-divergence-base", copy, "--kl-divergence", "-ctk", "q4_0", "-ctv", "q4_0")[1].decode()
+    fails(2, "--kl-divergence-base should name", *args, "--kl-divergence")
     fails(1, "none.kld", *args, "--kl-divergence-base", os.path.join(TMP, "none.kld"), "--kl-divergence")
     fails(2, "answers to choose from", *args, "--hellaswag")
     shown = lamina("inspect", MODEL)
@@ -399,6 +404,21 @@ def importance_matrices_older_and_several():
         assert code == 0, err
     assert run("--in-file", file("a"), "--in-file", file("b"), "-o", file("sum"))[0] == 0
     assert all(abs(x - y) <= 1e-4 * abs(y) for x, y in zip(values(file("sum")), values(file("ab")), strict=True))
+    about = lambda path: {k: v for k, v in json.loads(lamina("inspect", "--json", path)[1])["metadata"].items() if "imatrix." in k}
+    assert about(file("sum")) == {"imatrix.datasets": [text, text], "imatrix.chunk_count": 2, "imatrix.chunk_size": 32}, about(file("sum"))
+    assert run("-f", text, "-c", "32", "--chunks", "1", "--in-file", file("sum"), "-o", file("more"))[0] == 0
+    assert about(file("more")) == {"imatrix.datasets": [text] * 3, "imatrix.chunk_count": 3, "imatrix.chunk_size": 32}
+    assert lamina("quantize", "-q", "--allow-requantize", "--imatrix", file("more"), MODEL, file("q.gguf"), "q5_0")[0] == 0
+    assert about(file("q.gguf")) == {"quantize.imatrix.file": file("more"), "quantize.imatrix.dataset": text, "quantize.imatrix.entries_count": 211, "quantize.imatrix.chunks_count": 3}, about(file("q.gguf"))
+    # interrupted, it keeps what it has
+    for wait in (0.5, 1, 0.3, 2):
+        p = subprocess.Popen([EXE, "imatrix", "-m", MODEL, "-f", write("long.txt", open(text, "rb").read() * 20), "-c", "32", "-o", file("part")], stderr=subprocess.PIPE)
+        time.sleep(wait)
+        p.send_signal(signal.SIGINT)
+        err = p.communicate(timeout=60)[1].decode()
+        if p.returncode == 130 and os.path.exists(file("part")):
+            break
+    assert re.search(rf"holds {about(file('part'))['imatrix.chunk_count']} of 1[0-9][0-9] chunks", err), err
     # the form before GGUF: the means times the calls
     name = b"blk.0.attn_q.weight"
     entry = struct.pack("<i", len(name)) + name + struct.pack("<ii", 4, 576) + struct.pack("<576f", *(4.0 * i for i in range(576)))
@@ -406,6 +426,7 @@ def importance_matrices_older_and_several():
     assert run("--in-file", older, "-o", file("older"))[0] == 0
     got = values(file("older"))
     assert list(got[:576]) == [4.0 * i for i in range(576)] and got[576] == 4, got[:8]
+    assert about(file("older")) == {"imatrix.datasets": ["x"], "imatrix.chunk_count": 3, "imatrix.chunk_size": 0}
     fails(1, "ends early", "imatrix", "-m", MODEL, "--in-file", write("cut.dat", struct.pack("<i", 1) + entry[:-2]))
     fails(1, "importance of .* is -1", "imatrix", "-m", MODEL, "--in-file", write("neg.dat", struct.pack("<i", 1) + entry[:-4] + struct.pack("<f", -1)))
     fails(1, "(?i)gguf|importance", "imatrix", "-m", MODEL, "--in-file", text)

@@ -22,7 +22,10 @@ struct imatrix {
     int n, room;
     int *index;  // open-addressing hash of names, n_index a power of two
     int n_index;
-    int n_read;  // entries that came from files
+    int n_read;          // entries that came from files
+    char *datasets[32];  // names of the texts; of more, the rest are left out
+    int n_datasets;
+    uint32_t n_chunk, chunk_size;
     struct llama_model_imatrix_data *data;
 };
 
@@ -136,6 +139,11 @@ void imatrix_select(struct imatrix *m, const char *const *only, int n_only, cons
     *to = (struct llama_model_imatrix_data){0};
 }
 
+static void add_dataset(struct imatrix *m, const char *name) {
+    const int most = (int) (sizeof(m->datasets) / sizeof(m->datasets[0]));
+    if (m->n_datasets < most && (m->datasets[m->n_datasets] = strdup(name))) m->n_datasets++;
+}
+
 static const struct ggml_tensor *partner(struct ggml_context *ctx, const char *name, size_t n_base, const char *suffix) {
     char full[GGML_MAX_NAME * 2];
     snprintf(full, sizeof(full), "%.*s%s", (int) n_base, name, suffix);
@@ -169,8 +177,8 @@ static int load_entry(struct imatrix *m, const char *path, struct ggml_context *
     return 0;
 }
 
-// The form before GGUF: i32 entries, each i32 length and name, i32 n_call, i32 n_value, and the means times n_call as f32. What follows
-// (chunks, the text's name) says nothing about the weights. Little-endian.
+// The form before GGUF: i32 entries, each i32 length and name, i32 n_call, i32 n_value, and the means times n_call as f32; then, in most,
+// i32 chunks, i32 length and the text's name. Little-endian.
 static bool read_i32(FILE *f, int32_t lo, int32_t hi, int32_t *out) {
     unsigned char b[4];
     if (fread(b, 1, 4, f) != 4) return false;
@@ -212,8 +220,27 @@ static int add_older(struct imatrix *m, const char *path) {
                      ? 0
                      : -1;
     for (int32_t i = 0; i < n && !status; i++) status = add_older_entry(m, path, f);
+    int32_t n_chunk = 0, len = 0;
+    char name[4096] = "";
+    if (!status && read_i32(f, 0, INT32_MAX, &n_chunk) && read_i32(f, 1, sizeof(name) - 1, &len) &&
+        fread(name, 1, (size_t) len, f) == (size_t) len)
+        add_dataset(m, name);
+    m->n_chunk += (uint32_t) n_chunk;
     fclose(f);
     return status;
+}
+
+static uint32_t get_u32(const struct gguf_context *g, const char *key) {
+    const int64_t id = gguf_find_key(g, key);
+    return id >= 0 && gguf_get_kv_type(g, id) == GGUF_TYPE_UINT32 ? gguf_get_val_u32(g, id) : 0;
+}
+
+static void load_about(struct imatrix *m, const struct gguf_context *g) {
+    const int64_t id = gguf_find_key(g, "imatrix.datasets");
+    if (id >= 0 && gguf_get_kv_type(g, id) == GGUF_TYPE_ARRAY && gguf_get_arr_type(g, id) == GGUF_TYPE_STRING)
+        for (size_t i = 0; i < gguf_get_arr_n(g, id); i++) add_dataset(m, gguf_get_arr_str(g, id, i));
+    m->n_chunk += get_u32(g, "imatrix.chunk_count");
+    m->chunk_size = get_u32(g, "imatrix.chunk_size");
 }
 
 int imatrix_merge(struct imatrix *m, const char *path) {
@@ -228,6 +255,7 @@ int imatrix_merge(struct imatrix *m, const char *path) {
         const size_t n = strlen(t->name), k = sizeof(suffix) - 1;
         if (n > k && strcmp(t->name + n - k, suffix) == 0) status = load_entry(m, path, ctx, t, n - k);
     }
+    if (!status) load_about(m, g);
     if (!status && m->n_read == before)
         status = console_error("%s holds no importance matrix (tensors NAME.in_sum2 and NAME.counts)", path);
     if (g) gguf_free(g);
@@ -244,6 +272,28 @@ struct imatrix *imatrix_load(const char *path) {
 
 const struct llama_model_imatrix_data *imatrix_data(const struct imatrix *m) { return m->data; }
 
+void imatrix_about(const struct imatrix *m, const char *path, struct llama_model_kv_override out[5]) {
+    int n_entries = 0, n = 0;
+    while (m->data[n_entries].name) n_entries++;
+    const struct {
+        const char *key, *text;
+        int64_t number;
+    } about[] = {{"quantize.imatrix.file", path, 0},
+                 {"quantize.imatrix.dataset", m->n_datasets ? m->datasets[0] : NULL, 0},
+                 {"quantize.imatrix.entries_count", NULL, n_entries},
+                 {"quantize.imatrix.chunks_count", NULL, m->n_chunk}};
+    for (int i = 0; i < 4; i++) {
+        if (!about[i].text && !about[i].number) continue;
+        struct llama_model_kv_override *o = &out[n++];
+        *o = (struct llama_model_kv_override){.tag = LLAMA_KV_OVERRIDE_TYPE_INT, .val_i64 = about[i].number};
+        snprintf(o->key, sizeof(o->key), "%s", about[i].key);
+        if (!about[i].text) continue;
+        o->tag = LLAMA_KV_OVERRIDE_TYPE_STR;
+        snprintf(o->val_str, sizeof(o->val_str), "%s", about[i].text);
+    }
+    out[n].key[0] = '\0';
+}
+
 void imatrix_free(struct imatrix *m) {
     if (!m) return;
     for (int i = 0; i < m->n; i++) {
@@ -251,6 +301,7 @@ void imatrix_free(struct imatrix *m) {
         free(m->entries[i].sums);
         free(m->entries[i].counts);
     }
+    for (int i = 0; i < m->n_datasets; i++) free(m->datasets[i]);
     free(m->entries);
     free(m->index);
     free(m->data);
@@ -274,7 +325,10 @@ static int add_tensors(const struct imatrix *m, struct ggml_context *ctx, struct
     return 0;
 }
 
-int imatrix_save(const struct imatrix *m, const char *path, const char *dataset, int n_chunk, int chunk_size) {
+int imatrix_save(struct imatrix *m, const char *path, const char *dataset, int n_chunk, int chunk_size) {
+    if (dataset) add_dataset(m, dataset);
+    m->n_chunk += (uint32_t) n_chunk;
+    if (chunk_size) m->chunk_size = (uint32_t) chunk_size;
     size_t bytes = 1 << 16;
     for (int i = 0; i < m->n; i++)
         bytes += 2 * (ggml_tensor_overhead() + 64) +
@@ -284,9 +338,9 @@ int imatrix_save(const struct imatrix *m, const char *path, const char *dataset,
     int status = ctx && g ? 0 : console_library_error();
     if (!status) {
         gguf_set_val_str(g, "general.type", "imatrix");
-        gguf_set_arr_str(g, "imatrix.datasets", &dataset, 1);
-        gguf_set_val_u32(g, "imatrix.chunk_count", (uint32_t) n_chunk);
-        gguf_set_val_u32(g, "imatrix.chunk_size", (uint32_t) chunk_size);
+        gguf_set_arr_str(g, "imatrix.datasets", (const char **) m->datasets, (size_t) m->n_datasets);
+        gguf_set_val_u32(g, "imatrix.chunk_count", m->n_chunk);
+        gguf_set_val_u32(g, "imatrix.chunk_size", m->chunk_size);
         status = add_tensors(m, ctx, g);
     }
     if (!status && !gguf_write_to_file(g, path, false)) status = console_library_error();

@@ -14,6 +14,8 @@ struct imatrix *imatrix_load(const char *path);
 const struct llama_model_imatrix_data *imatrix_data(const struct imatrix *m);
 // Leaves out entries for which it is not to be used: those whose name contains none of `only` (if there are any), or one of `without`.
 void imatrix_select(struct imatrix *m, const char *const *only, int n_only, const char *const *without, int n_without);
+// Keys by which a quantized file says what it was measured on, and their end.
+void imatrix_about(const struct imatrix *m, const char *path, struct llama_model_kv_override out[5]);
 void imatrix_free(struct imatrix *m);
 
 // Collecting: an empty matrix; rows of activations are added by weight name; saving renames a temporary file into place.
@@ -22,4 +24,5 @@ struct imatrix *imatrix_new(void);
 int imatrix_add(struct imatrix *m, const char *name, const float *x, int64_t n_column, int expert, int n_expert);
 // Adds what a file holds. 0, or 1 after a sentence.
 int imatrix_merge(struct imatrix *m, const char *path);
-int imatrix_save(const struct imatrix *m, const char *path, const char *dataset, int n_chunk, int chunk_size);
+// dataset, n_chunk, chunk_size: of what was added beside files; NULL, 0, 0: nothing was.
+int imatrix_save(struct imatrix *m, const char *path, const char *dataset, int n_chunk, int chunk_size);

@@ -85,14 +85,21 @@ static int collect(struct session *s, const struct params *p, struct collect *c,
     if (n_chunk < 1)
         return console_error("the text has %d tokens, %d windows are left out; one window needs %d (a smaller one: -c N)",
                              t->n, skip, n_ctx);
+    int done = 0;
     for (int i = 0; i < n_chunk && !status; i++) {
         llama_memory_clear(llama_get_memory(s->ctx), true);
         status = session_feed(s, t->data + (size_t) (skip + i) * (size_t) n_ctx, n_ctx, false);
         if (c->status) status = c->status;
+        done += !status;
         console_progress("measuring", (float) (i + 1) / (float) n_chunk);
     }
     console_progress_end();
-    return status ? status : imatrix_save(c->matrix, p->output ? p->output : "imatrix.gguf", dataset, n_chunk, n_ctx);
+    if (status && (status != 130 || !done)) return status;
+    // what hours have measured is not lost to the one who can't wait for the rest
+    const char *output = p->output ? p->output : "imatrix.gguf";
+    if (status) console_note("interrupted: %s holds %d of %d chunks", output, done, n_chunk);
+    const int saved = imatrix_save(c->matrix, output, dataset, done, n_ctx);
+    return saved ? saved : status;
 }
 
 static int run(struct params *p) {
@@ -104,14 +111,14 @@ static int run(struct params *p) {
     int status = c.matrix ? 0 : 1;
     for (int i = 0; i < p->in_files.n && !status; i++) status = imatrix_merge(c.matrix, p->in_files.v[i]);
     const bool only_merge = p->in_files.n > 0 && !p->prompt && !p->file;
-    if (!status && only_merge)
-        status = imatrix_save(c.matrix, p->output ? p->output : "imatrix.gguf", p->in_files.v[0], 0, 0);
+    if (!status && only_merge) status = imatrix_save(c.matrix, p->output ? p->output : "imatrix.gguf", NULL, 0, 0);
     if (!status && !only_merge) status = text_prompt(&text, p);
     if (status || only_merge) {
         imatrix_free(c.matrix);
         return status;
     }
     if (!p->n_ctx) p->n_ctx = 512;
+    console_finish_first();
     p->cb_eval = on_node;
     p->cb_eval_data = &c;
     if (!status) status = session_load(&s, p, false);

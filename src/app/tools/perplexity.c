@@ -84,9 +84,9 @@ static void score_one(const struct job *j, int i) {
         r->base_nll2 = r->base_nll * r->base_nll;
         r->dp = exp(-r->nll) - exp(-r->base_nll);
         r->dp2 = r->dp * r->dp;
-    } else if (e->save) {
-        for (int v = 0; v < e->n_vocab; v++) row[v] = ggml_fp32_to_fp16((float) ((double) x[v] - z));
     }
+    if (e->save)
+        for (int v = 0; v < e->n_vocab; v++) row[v] = ggml_fp32_to_fp16((float) ((double) x[v] - z));
 }
 
 static void score_part(int ith, int nth, void *data) {
@@ -286,7 +286,12 @@ static int run(struct params *p) {
         p->logits_file = p->logits_base;
         p->logits_base = NULL;
     }
-    int status = session_load(&e.s, p, false);
+    int status = 0;
+    if (p->kl_divergence && !p->logits_base) {
+        console_error("--kl-divergence: --kl-divergence-base should name the file to compare with");
+        status = 2;
+    }
+    if (!status) status = session_load(&e.s, p, false);
     if (!status) status = p->logits_base ? open_base(&e) : take_text(&e);
     if (!status) {
         e.n_vocab = llama_vocab_n_tokens(e.s.vocab);

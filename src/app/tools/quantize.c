@@ -153,8 +153,8 @@ static int run(struct params *p) {
     const char *input = p->args[0], *output = named ? p->args[1] : NULL, *mixture = p->args[1 + named];
     struct llama_model_quantize_params q = llama_model_quantize_default_params();
     struct llama_model_tensor_override types[257] = {{0}};
-    struct llama_model_kv_override overrides[32];
-    int32_t layers[513];
+    struct llama_model_kv_override overrides[32 + 4] = {{.key = ""}};
+    int32_t layers[513], n_overrides = 0;
     char *list = NULL;
     q.only_copy = p->only_copy || strcasecmp(mixture, "COPY") == 0;
     int status = q.only_copy ? 0 : find_mixture(mixture, &q.ftype);
@@ -179,9 +179,10 @@ static int run(struct params *p) {
         q.prune_layers = layers;
     }
     if (!status && p->override_kv) {
-        status = session_overrides(overrides, 32, p->override_kv) < 0 ? 2 : 0;
-        q.kv_overrides = overrides;
+        n_overrides = session_overrides(overrides, 32, p->override_kv);
+        status = n_overrides < 0 ? 2 : 0;
     }
+    q.kv_overrides = overrides;
     int n_threads = p->n_threads;
     const char *threads = p->n_args > 2 + named ? p->args[2 + named] : NULL;
     if (!status && threads) {
@@ -199,6 +200,7 @@ static int run(struct params *p) {
         if (im) {
             imatrix_select(im, p->include_weights.v, p->include_weights.n, p->exclude_weights.v, p->exclude_weights.n);
             q.imatrix = imatrix_data(im);
+            imatrix_about(im, p->imatrix, overrides + n_overrides);
         } else {
             status = 1;
         }
