@@ -422,12 +422,17 @@ static void write_class_key(json_t *config, const char *arch, const struct class
     }
 }
 
+static bool names_it(const char *who, const char *name) {
+    const size_t n = strlen(name);
+    for (; who; who = strchr(who, '|') ? strchr(who, '|') + 1 : NULL)
+        if (strcspn(who, "|") == n && strncmp(who, name, n) == 0) return true;
+    return false;
+}
+
 static void write_class_keys(json_t *config, const struct ckpt_class *cls, struct gguf_context *out) {
-    for (size_t i = 0; i < sizeof(class_keys) / sizeof(class_keys[0]); i++) {
-        const char *who = class_keys[i].who;
-        if (strcmp(who, cls->arch) == 0 || strcmp(who, cls->name) == 0)
+    for (size_t i = 0; i < sizeof(class_keys) / sizeof(class_keys[0]); i++)
+        if (names_it(class_keys[i].who, cls->arch) || names_it(class_keys[i].who, cls->name))
             write_class_key(config, cls->arch, &class_keys[i], out);
-    }
 }
 
 void config_write(json_t *config, const struct ckpt_class *cls, struct gguf_context *out) {
