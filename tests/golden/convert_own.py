@@ -16,6 +16,7 @@ import sys
 import gguf
 import numpy as np
 
+import checkpoints
 import convert
 import numpy_ref
 from numpy_ref import E, V
@@ -27,7 +28,7 @@ GPT = dict(n_embd=E, n_layer=3, n_head=4, n_positions=256, layer_norm_epsilon=1e
 
 def joined(name, *parts):
     """Parts of one matrix, one below the other."""
-    return {p: (name, i, len(parts)) for i, p in enumerate(parts)}
+    return {p: (name, i, len(parts), np.concatenate) for i, p in enumerate(parts)}
 
 
 def less(name, x):
@@ -70,6 +71,37 @@ SPARK = {"token_embd": "model.embedding.weight", **joined("self_attn.q_k_v_proj.
 GROK = {"output_norm": "model.norm.scale", "attn_norm": "pre_attn_norm.scale", "attn_output_norm": "post_attn_norm.scale", "ffn_norm": "pre_moe_norm.scale", "layer_output_norm": "post_moe_norm.scale",
         **{f"attn_{a}": f"attn.{a[0]}_proj.weight" for a in ("q", "k", "v", "output")}, "ffn_gate_inp": "moe_block.gate.weight",
         **{f"ffn_{a}_exps": "moe_block.experts.{}." + n + ".weight" for a, n in (("gate", "linear"), ("up", "linear_v"), ("down", "linear_1"))}}
+TALKIE = {"token_embd": "embed.weight", "output": "lm_head", **{f"attn_{a}": (f"attn.attn_{n}.weight", lambda w: w.reshape(4, 2, -1, E)[:, ::-1].reshape(w.shape)) for a, n in (("q", "query"), ("k", "key"))},
+          "attn_v": "attn.attn_value.weight", "attn_q_norm": ("attn.head_gain.head_g", lambda w: w.ravel()), "attn_output": "attn.attn_resid.weight", "attn_output.scale": "attn_gain.a_g",
+          "ffn_gate": "mlp.mlp_gate.weight", "ffn_up": "mlp.mlp_linear.weight", "ffn_down": "mlp.mlp_resid.weight", "ffn_down.scale": "mlp_gain.a_g", "layer_output_scale": "embed_skip.a_g"}
+POCKET = {"token_embd": "flow_lm.conditioner.embed.weight", **{f"{a}{s}": f"{b}{s or '.weight'}" for s in ("", ".bias") for a, b in (("output_norm", "flow_lm.out_norm"), ("attn_norm", "norm1"), ("ffn_norm", "norm2"))},
+          "attn_qkv": "self_attn.in_proj.weight", "attn_output": "self_attn.out_proj.weight", "ffn_up": "linear1.weight", "ffn_down": "linear2.weight"}
+
+
+def score(name):
+    """A norm's weights and a projection's, which are used multiplied."""
+    return name, lambda w: {"norm.weight": 1 + 0.3 * np.cos(np.arange(E)), "proj.weight": (w / (1 + 0.3 * np.cos(np.arange(E))))[None]}
+
+
+def kv_b(parts):
+    """A head's keys, then its values."""
+    k, v = parts
+    return np.concatenate([k.swapaxes(1, 2), v], 1).reshape(-1, v.shape[-1])
+
+
+BLOCK = "block_sparse_moe."
+KIMI = {"output_res_score": score("model.output_attn_res_"), "attn_res_score": score("self_attention_res_"), "ffn_res_score": score("mlp_res_"),
+        "attn_k_b": ("self_attn.kv_b_proj.weight", 0, 2, kv_b), "attn_v_b": ("self_attn.kv_b_proj.weight", 1, 2, kv_b), "attn_q_a": "self_attn.q_a_proj.weight", "attn_q_a_norm": "self_attn.q_a_layernorm.weight", "attn_q_b": "self_attn.q_b_proj.weight",
+        "attn_kv_a_mqa": "self_attn.kv_a_proj_with_mqa.weight", "attn_kv_a_norm": "self_attn.kv_a_layernorm.weight", "attn_gate": "self_attn.g_proj.weight", "ssm_g": "self_attn.g_proj.weight",
+        "ssm_a": ("self_attn.A_log", lambda w: np.append(np.log(-w), np.zeros(4))), "ssm_dt.bias": "self_attn.dt_bias", "ssm_beta": "self_attn.b_proj.weight", "ssm_norm": "self_attn.o_norm.weight",
+        **{f"ssm_f_{a}": f"self_attn.f_{a}_proj.weight" for a in "ab"}, **{f"ssm_conv1d_{a}": (f"self_attn.{a}_conv1d.weight", lambda w: w[:, None]) for a in "qkv"},
+        "ffn_gate_inp": BLOCK + "gate.weight", "exp_probs_b.bias": BLOCK + "gate.e_score_correction_bias", **{f"ffn_{a}_exps": BLOCK + "experts.{}." + n + ".weight" for a, n in (("gate", "w1"), ("down", "w2"), ("up", "w3"))},
+        **{f"ffn_{a}_shexp": BLOCK + f"shared_experts.{a}_proj.weight" for a in ("gate", "up", "down")}, "ffn_routed_down": BLOCK + "routed_expert_down_proj.weight",
+        "ffn_routed_up": BLOCK + "routed_expert_up_proj.weight", "ffn_routed_norm": BLOCK + "routed_expert_norm.weight"}
+LINEAR = dict(kda_layers=[1, 3], full_attn_layers=[2], head_dim=16, num_heads=4, short_conv_kernel_size=4, use_full_rank_gate=True)
+K3 = dict(COMMON, num_key_value_heads=4, q_lora_rank=24, kv_lora_rank=32, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=16, num_experts=6, num_experts_per_token=3, moe_intermediate_size=96, num_shared_experts=1,
+          first_k_dense_replace=1, moe_renormalize=True, moe_router_activation_func="sigmoid", routed_scaling_factor=2.5, routed_expert_hidden_size=32, latent_moe_use_norm=True, hidden_act="situ", activation_situ_beta=4.0,
+          mla_use_nope=True, mla_use_output_gate=True)
 HALVES = {"attn_q": ("self_attn.q_proj.weight", lambda w: convert.halves(w, 4)), "attn_k": ("self_attn.k_proj.weight", lambda w: convert.halves(w, 2))}
 # the class, the prefix of a layer, names, config.json beside the usual, the vocabulary's kind
 CASES = {
@@ -86,9 +118,19 @@ CASES = {
     "jais": ("JAISLMHeadModel", "transformer.h.", JAIS, dict(GPT, n_inner=96, activation_function="swiglu", position_embedding_type="alibi", embeddings_scale=4.0, mup_output_alpha=2.0, mup_width_scale=0.25), "json"),
     "refact-mqa": ("GPTRefactForCausalLM", "transformer.h.", REFACT, dict(GPT, multi_query=True), "json"),
     "cogvlm": ("CogVLMForCausalLM", "model.layers.", COG, dict(COMMON, num_key_value_heads=None), "json"),
+    "kimi-k3": ("KimiK3ForConditionalGeneration", "model.layers.", KIMI, dict(text_config=dict(K3, attn_res_block_size=2, activation_situ_linear_beta=25.0, linear_attn_config=dict(LINEAR, gate_lower_bound=-5.0))), "json"),
+    "kimi-k3-each-layer": ("KimiLinearForCausalLM", "model.layers.", KIMI, dict(K3, attn_res_block_size=1, activation_situ_linear_beta=None, linear_attn_config=LINEAR), "json"),
+    "maple": ("MapleForCausalLM", "model.layers.", {"token_embd": "model.word_embeddings.weight"}, dict(COMMON, head_dim=16, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=40, sliding_window=8, rope_theta=10000,
+              partial_rotary_factor=0.5, layer_types=["sliding_attention", "full_attention", "sliding_attention"], nope_on_global_attention=True, norm_topk_prob=True, num_shared_experts=0, use_qk_norm=True), "json"),
+    "talkie": ("TalkieForCausalLM", "blocks.", TALKIE, dict(n_layer=3, n_head=4, n_embd=E, head_dim=16, vocab_size=V, rope_base=10000.0, max_seq_len=256, model_type="talkie"), "json"),
+    "talkie-gain-inside": ("TalkieForCausalLM", "model.blocks.", {**TALKIE, "token_embd": "model.embed.weight", "output": "lm_head.weight"}, dict(COMMON, head_dim=16, num_key_value_heads=None, rope_theta=10000.0), "json"),
+    "pockettts": (None, "flow_lm.transformer.layers.", POCKET, {}, "model"),
     "grok-own": ("Grok1ModelForCausalLM", "model.layers.", GROK, dict(COMMON, num_key_value_heads=4, num_experts=8, num_experts_per_tok=3, rope_theta=10000.0, embedding_multiplier_scale=3.0,
                  output_multiplier_scale=2.0, attn_output_multiplier=0.2, attn_logit_softcapping=5.0), "json"),
 }
+# tensors beside those that the file takes
+BESIDE = {"jais": {"transformer.relative_pe.slopes": np.ones(4)}, "talkie": {"lm_head_gain.w_g": np.full(1, 1.75)}, "pockettts": {"flow_lm.bos_emb": np.ones(32), "mimi.downsample.conv.conv.weight": np.ones((2, 2, 3))},
+          "kimi-k3": {"vision_tower.patch_embed.proj.weight": np.ones((2, 3, 2, 2, 2)), "mm_projector.proj.0.weight": np.ones((8, 8))}}
 
 
 def split(base, rule, w):
@@ -96,7 +138,10 @@ def split(base, rule, w):
     if isinstance(rule, tuple) and isinstance(rule[1], str):  # one letter each
         return {rule[0] + a: x.reshape(1, 1, -1) for a, x in zip(rule[1], w)}
     name, fn = rule if isinstance(rule, tuple) else (rule, lambda x: x)
-    w = fn(w).astype(np.float32)
+    w = fn(w)
+    if isinstance(w, dict):
+        return {name + k: x.astype(np.float32) for k, x in w.items()}
+    w = w.astype(np.float32)
     return {name.format(i): x for i, x in enumerate(w)} if "{}" in name else {name: w}
 
 
@@ -112,20 +157,30 @@ def checkpoint(m, prefix, names):
             rule = LAYER[root] + bias
         if base.startswith("time_mix_v") and il == "0" and base[-1] in "012":  # the first layer mixes in no values
             continue
-        if isinstance(rule, tuple) and len(rule) == 3:
-            parts.setdefault((at(rule[0]), rule[2]), {})[rule[1]] = w
+        if isinstance(rule, tuple) and len(rule) == 4:
+            parts.setdefault((at(rule[0]), *rule[2:]), {})[rule[1]] = w
             continue
         out.update({at(k): x for k, x in split(base, rule, w).items()})
-    for (name, n), p in parts.items():
-        out[name] = np.concatenate([p[i] for i in range(n)])
+    for (name, n, combine), p in parts.items():
+        out[name] = combine([p[i] for i in range(n)])
     return out
+
+
+def packed_experts(m, tensors):
+    """Experts as Kimi K3 is published: 4 bits and scales of 32 values. The model's weights become what those say."""
+    for full, w in m.w.items():
+        if "_exps" in full:
+            m.w[full] = checkpoints.to_mxfp4(w)[2]
+    for name in [n for n in tensors if ".experts." in n]:
+        blocks, scales, _ = checkpoints.to_mxfp4(tensors.pop(name))
+        tensors.update({name + "_packed": blocks.reshape(len(blocks), -1), name + "_scale": scales})
 
 
 # ---- vocabularies ---------------------------------------------------------------------------------------------------------------
 def write_vocabulary(folder, kind):
     """The tokens that the file must hold, or None where convert.py's tests see to them."""
-    if kind == "json":
-        convert.tokenizer(folder, V, "json")
+    if kind in ("json", "model"):
+        convert.tokenizer(folder, V, kind)
         return None
     if kind == "plamo":
         rows = [["<|plamo:unk|>", 0.0, "UNKNOWN"], ["<|plamo:bos|>", 0.0, "CONTROL"], *[[f"<0x{i:02X}>", 0.0, "BYTE"] for i in range(32)]]
@@ -167,10 +222,13 @@ def check(lamina, lib, name, tmp):
     toks = np.array([(7 + 37 * i) % V for i in range(24)])
     fn(m, toks, None, o)  # makes the weights
     tensors = checkpoint(m, prefix, names)
-    if name == "jais":
-        tensors["transformer.relative_pe.slopes"] = np.ones(4, np.float32)
-    convert.safetensors(os.path.join(tmp, "model.safetensors"), tensors, "F32")
-    json.dump({"architectures": [cls], **config}, open(os.path.join(tmp, "config.json"), "w"))
+    tensors.update({k: x.astype(np.float32) for k, x in BESIDE.get(name, {}).items()})
+    if name == "kimi-k3":
+        packed_experts(m, tensors)
+        tensors = {"language_model." * (not k.startswith(("vision", "mm_"))) + k: x for k, x in tensors.items()}
+    checkpoints.write_safetensors(os.path.join(tmp, "model.safetensors"), tensors)
+    if cls:
+        json.dump({"architectures": [cls], **config}, open(os.path.join(tmp, "config.json"), "w"))
     tokens = write_vocabulary(tmp, kind)
     out = os.path.join(tmp, "out.gguf")
     p = subprocess.run([lamina, "convert", "--outtype", "f32", tmp, out], capture_output=True, text=True)
@@ -181,6 +239,10 @@ def check(lamina, lib, name, tmp):
         return said[0]
     reader = gguf.GGUFReader(out)
     got = {t.name: np.array(t.data) for t in reader.tensors}
+    for k, v in keys.items():
+        field = reader.fields.get(f"{arch}.{k}")
+        if field and np.shape(field.contents()) == np.shape(v) and not np.allclose(field.contents(), v, atol=2e-5):  # Talkie's epsilon is its type's own
+            return f"{k} is {field.contents()}"
     for k, w in m.w.items():
         part = re.fullmatch(r"(.*\.attn_)([qkv])(\.weight)", k)
         if part and part[1] + "qkv" + part[3] in got:

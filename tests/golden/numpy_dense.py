@@ -186,7 +186,7 @@ def network(m, x, p, i, o, suffix="", width=None):
 
 
 def experts(m, x, p, i, o, router_x=None):
-    """The experts alone: n, used, width, gating, bias, groups, norm, wscale, no_gate, merged, biases, oai, act."""
+    """The experts alone: n, used, width, gating, bias, groups, norm, wscale, no_gate, merged, biases, oai, act, clamp."""
     e = o["moe"]
     n, used, f, width = e["n"], e["used"], e.get("width", F), x.shape[-1]
     logits = m.lin(x if router_x is None else router_x, p + "ffn_gate_inp", n, e.get("biases", False))
@@ -223,7 +223,8 @@ def experts(m, x, p, i, o, router_x=None):
                 g = np.minimum(gate[j] @ h + b["gate"][j], 7)
                 z = g * sigmoid(1.702 * g) * (np.clip(u, -7, 7) + 1)
             else:
-                z = act(gate[j] @ h + b["gate"][j]) * u
+                c = e.get("clamp", np.inf)
+                z = act(np.minimum(gate[j] @ h + b["gate"][j], c)) * np.clip(u, -c, c)
             y[t] += (1 if e.get("scale_input") else wi) * (down[j] @ z + b["down"][j])
     return y
 

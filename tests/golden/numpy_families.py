@@ -2,7 +2,7 @@
 import numpy as np
 
 import numpy_hybrid
-from numpy_dense import attention, experts, layer, network, norm
+from numpy_dense import attend, attention, experts, layer, network, norm, qkv
 from numpy_ref import E, F, H, MEAN, NONE, RANK, V, softmax
 from numpy_variants import EX, GEMMA, LLAMA, NEOX, NEXT, NORM, case, rope
 
@@ -12,6 +12,7 @@ WIN = {"attention.sliding_window": 8}
 PICK = dict(n=8, used=3, width=40)
 SCALED = dict(norm=True, wscale=2.5)
 AFTER_LEAD = dict(layers=lambda i: i >= 1)
+MAPLE = {"attention.sliding_window_pattern": [1, 0, 1], "rope.dimension_count": 8}
 HEADS = dict(K=2, D=24, qk_norm="rms")
 
 
@@ -66,6 +67,26 @@ def deci(m, x, i, o):
             return x
         x = x + a
     return x + network(m, n(x, "ffn_norm"), p, i, o)
+
+
+def backwards(x):
+    """Heads whose halves are in the other order turn the other way round, as Talkie's code has them."""
+    n = x.shape[-1] // 2
+    t = np.arange(len(x))[:, None, None] * 10000.0 ** (-np.arange(n) / n)
+    b, a = x[..., :n], x[..., n:]
+    return np.concatenate([a * np.cos(t) + b * np.sin(t), b * np.cos(t) - a * np.sin(t)], -1)
+
+
+def talkie(m, x, i, o):
+    p, n = f"blk.{i}.", lambda a: norm(m, a, "rms-", "")
+    if i == 0:
+        m.first = x
+    q, k, v = qkv(m, n(x), p, i, o)
+    q = n(backwards(q)) * m.get(p + "attn_q_norm.weight", (H, 1), "norm")
+    y = m.lin(attend(q, n(backwards(k)), v, o, i, m, p), p + "attn_output", E)
+    x = x + y * m.get(p + "attn_output.scale", (1,), "norm")
+    x = x + network(m, n(x), p, i, o) * m.get(p + "ffn_down.scale", (1,), "norm")
+    return x + m.first * m.get(p + "layer_output_scale.weight", (1,), "bias")
 
 
 def both_mixers(m, x, p, i, o):
@@ -223,7 +244,14 @@ CASES = {
                    rope=lambda i: rope("neox", n=16, base=500.0) if i % 4 else rope("neox", n=12, f=4.0, type="yarn", orig=64),
                    moe=dict(**PICK, gating="sigmoid", bias=True, shared=40, **SCALED, **AFTER_LEAD)),
     "mellum": case("mellum", {**FX, **WIN, **Y4, "rope.scaling.attn_factor": 1.2}, layers=5, **HEADS, **pattern(4, NEOX, rope("neox", f=4.0, type="yarn", orig=64, a=1.2)), moe=dict(**PICK, norm=True)),
+    "maple": case("maple", {**FX, **WIN, **MAPLE, "swiglu_clamp_exp": 7.0}, K=2, D=16, qk_norm="rms", window=lambda i: 0 if i == 1 else 8, rope=lambda i: None if i == 1 else rope("neox", n=8),
+                  moe=dict(**PICK, norm=True, clamp=7.0)),
+    "maple-clamped": case("maple", {**FX, **WIN, **MAPLE, "swiglu_clamp_exp": 0.5, "rope.dimension_count_swa": 16, "rope.freq_base_swa": 500.0, "rope.scaling.factor": 4.0}, K=2, D=24, qk_norm="rms",
+                          window=lambda i: 0 if i == 1 else 8, rope=lambda i: None if i == 1 else rope("neox", n=16, base=500.0, f=4.0), moe=dict(**PICK, norm=True, clamp=0.5)),
     # ---- dense ones of their own kind
+    "talkie": case("talkie", {"logit_scale": 1.75}, F=128, norm="rms-", embd_norm=True, layer=talkie, logit_scale=1.75),
+    "talkie-gain-inside": case("talkie", {"logit_scale": 1.0}, norm="rms-", embd_norm=True, layer=talkie),
+    "pockettts": case("pockettts", {"attention.head_count": 1}, H=1, norm="ln+b", ffn="plain gelu", F=4 * E, tied=True, fused=True, rope=NORM),
     "glm4-no-sections": case("glm4", K=2, tied=True, qkv_bias=True, form="sandwich", ffn="fused silu", rope=rope("norm", n=8)),
     "glm4-sections": case("glm4", {"rope.dimension_sections": [3, 3, 2, 0]}, K=2, form="sandwich", ffn="fused silu", rope=rope("neox", n=16)),
     "deci": case("deci", {"feed_forward_length": [96, 64, 256, 0], "attention.head_count": [4, 4, 0, 4], "attention.head_count_kv": [2, 0, 0, 4]}, layers=4, D=16, tied=True, layer=deci,

@@ -62,16 +62,21 @@ static enum err take_entry(struct checkpoint *c, int i_file, uint64_t data_start
                        json_string_value(json_object_get(entry, "dtype"))
                            ? json_string_value(json_object_get(entry, "dtype"))
                            : "(none)");
-    if (!json_is_array(shape) || json_array_size(shape) > 4 || !json_is_array(range) || json_array_size(range) != 2)
-        return err_set(ERR_FORMAT, "%s: tensor '%s' has no shape of at most 4 dimensions, or no data_offsets", path, name);
+    if (!json_is_array(shape) || !json_is_array(range) || json_array_size(range) != 2)
+        return err_set(ERR_FORMAT, "%s: tensor '%s' has no shape, or no data_offsets", path, name);
     struct ckpt_tensor t = {.name = name, .kind = d->kind, .type = d->type, .i_file = i_file, .i_scale = -1};
-    t.n_dims = (int) json_array_size(shape);
     uint64_t n = 1;
-    for (int i = 0; i < t.n_dims; i++) {
-        t.shape[i] = json_integer_value(json_array_get(shape, (size_t) i));
-        if (t.shape[i] < 0 || (t.shape[i] > 0 && n > (uint64_t) INT64_MAX / 8 / (uint64_t) t.shape[i]))
+    size_t i;
+    json_t *side;
+    json_array_foreach(shape, i, side) {
+        const json_int_t v = json_integer_value(side);
+        if (v < 0 || (v > 0 && n > (uint64_t) INT64_MAX / 8 / (uint64_t) v))
             return err_set(ERR_FORMAT, "%s: tensor '%s' has an impossible shape", path, name);
-        n *= (uint64_t) t.shape[i];
+        n *= (uint64_t) v;
+        if (i < 4)
+            t.shape[t.n_dims++] = v;
+        else
+            t.shape[3] *= v;  // convolutions over images in time, which no file takes, have five
     }
     const json_int_t from = json_integer_value(json_array_get(range, 0)), to = json_integer_value(json_array_get(range, 1));
     if (from < 0 || to < from || (uint64_t) to > c->files[i_file].size - data_start || (uint64_t) (to - from) != n * d->size)

@@ -283,9 +283,11 @@ static void write_key_heads(json_t *config, const char *arch, struct gguf_contex
         set_real(out, arch, "attention.max_alibi_bias", real(json_object_get(mpt, "alibi_bias_max"), 8));
 }
 
-// Whose weights differ: two thirds of the width, rounded up (LFM2, Refact).
+// Whose weights differ: two thirds of the width, rounded up (LFM2, Refact) or to the nearest (Talkie).
 static void write_adjusted_width(json_t *config, const char *arch, struct gguf_context *out) {
     const bool refact = strcmp(arch, "refact") == 0;
+    if (strcmp(arch, "talkie") == 0 && !config_get(config, "intermediate_size"))
+        set_count(out, arch, "feed_forward_length", (count(config, "n_embd") * 8 / 3 + 64) / 128 * 128);
     if (!refact && !json_is_true(config_get(config, "block_auto_adjust_ff_dim"))) return;
     int64_t n = refact                          ? 4 * count(config, "n_embd")
                 : count(config, "block_ff_dim") ? count(config, "block_ff_dim")

@@ -18,6 +18,7 @@ enum class_flag {
     CLASS_STACKS = 128,     // the second half of the file's layers are named by the second prefix, and counted from 0 again
     CLASS_MTP = 512,        // layers behind the model's own, its draft heads, have the second prefix and are counted from 0
     CLASS_INDEX_PAIRS = 256,  // the indexer's heads turn in pairs, though the file's turn in halves
+    CLASS_BACKWARDS = 1024,   // heads turn the other way round: their halves change places
 };
 
 // Where a slot's weight is. Several rows may name one slot: the first whose tensors are there is taken.
@@ -28,8 +29,8 @@ struct ckpt_name {
     // the end: the name has no ".weight". "bias:a!" is the weight's bias, where its name or its cut differs; "scale:a!" its scale. "^a": of no layer; "=path": no tensor,
     // but that value of config.json (or number) in every place.
     // The cut: through each (view.h), for each one of "a&b" its own; none: as they are.
-    // The operation, what happens to the values: "+x", "=" (nothing, where the class or the slot has a rule), "-exp" (x to -exp(x)), "exp", or "*path" (times that
-    // value of config.json; several are multiplied, "*{expression}" over hparams too), for each one of "a&b" its own. None: the rules.
+    // The operation, what happens to the values: "+x", "=" (nothing, where the class or the slot has a rule), "-exp" (x to -exp(x)), "exp", "product" (of the vectors of
+    // "a&b", value by value), or "*path" (times that value of config.json; several are multiplied, "*{expression}" over hparams too), for each one of "a&b" its own. None: the rules.
     const char *name;
 };
 

@@ -72,6 +72,38 @@ static enum err same_epsilon(struct convert *k) {
     return ERR_OK;
 }
 
+// config.json. Pocket TTS has none: its own program knows what its tensors don't say. It states no longest text; 8192 positions are
+// eleven minutes of speech.
+static enum err read_config(struct convert *k) {
+    TRY(checkpoint_json(&k->c, "config.json", false, &k->config));
+    if (k->config) return ERR_OK;
+    char text[256];
+    int n = 0;
+    const struct ckpt_tensor *up = checkpoint_find(&k->c, "flow_lm.transformer.layers.0.linear1.weight");
+    if (!up || up->n_dims != 2) return err_set(ERR_IO, "%s holds no config.json", k->c.dir);
+    do {
+        snprintf(text, sizeof(text), "flow_lm.transformer.layers.%d.linear1.weight", ++n);
+    } while (checkpoint_find(&k->c, text));
+    snprintf(text, sizeof(text),
+             "{\"architectures\":[\"PocketTTS\"],\"num_hidden_layers\":%d,\"hidden_size\":%lld,\"intermediate_size\":%lld,"
+             "\"num_attention_heads\":%lld,\"layer_norm_eps\":1e-5,\"rope_theta\":10000,"
+             "\"max_position_embeddings\":8192}",
+             n, (long long) up->shape[1], (long long) up->shape[0], (long long) up->shape[1] / 64);
+    k->config = json_loads(text, 0, NULL);
+    return k->config ? ERR_OK : err_set(ERR_NOMEM, "no memory for the settings of %s", k->c.dir);
+}
+
+// The gain of Talkie's head is a tensor of one value, unless it is part of the weights already, which have their full name then.
+static enum err take_head_gain(struct convert *k) {
+    struct ckpt_tensor *t = checkpoint_find(&k->c, "lm_head_gain.w_g");
+    float gain;
+    if (!t || ckpt_tensor_count(t) != 1 || checkpoint_find(&k->c, "lm_head.weight")) return ERR_OK;
+    TRY(checkpoint_read(&k->c, t, 0, 1, &gain));
+    json_object_set_new(k->config, "lm_head_gain", json_real(gain));
+    t->used = true;
+    return ERR_OK;
+}
+
 // ---- draft heads --------------------------------------------------------------------------------------------------------
 
 static bool by_layer(const struct convert *k, int64_t id) {
@@ -134,6 +166,7 @@ static enum err write_keys(struct convert *k) {
     gguf_set_val_str(k->out, "general.name", k->params->name ? k->params->name : slash && slash[1] ? slash + 1 : k->c.dir);
     gguf_set_val_u32(k->out, "general.file_type", (uint32_t) file_type(k->params->type));
     gguf_set_val_u32(k->out, "general.quantization_version", GGML_QNT_VERSION);
+    TRY(take_head_gain(k));
     config_write(k->config, k->cls, k->out);
     char key[96];
     snprintf(key, sizeof(key), "%s.attention.causal", k->arch->name);
@@ -156,7 +189,7 @@ static enum err convert(struct convert *k, const char *checkpoint, const char *p
         return err_set(ERR_INVALID,
                        "a checkpoint is converted to f32, f16, bf16 or q8_0; use lamina quantize for other types");
     TRY(checkpoint_open(&k->c, checkpoint));
-    TRY(checkpoint_json(&k->c, "config.json", true, &k->config));
+    TRY(read_config(k));
     TRY(config_class(k->config, &k->cls));
     json_t *block = config_path(k->config, "quantization_config.weight_block_size");
     for (size_t i = 0; i < 2; i++) k->c.block[i] = json_integer_value(json_array_get(block, i));

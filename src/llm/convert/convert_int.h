@@ -31,6 +31,8 @@ struct piece {
     // Rows of projections: heads whose dims go from halves to pairs, fused rows that lie by groups of heads.
     int n_head, n_head_kv, n_dim, n_rot, rot_at;
     bool pairs, groups, fused, halves;  // halves: the other way round, from pairs
+    bool swapped;                       // from halves to the same halves in the other order
+    bool product;                       // of vectors: the segments are multiplied
 };
 
 struct convert {

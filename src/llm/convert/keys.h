@@ -14,7 +14,7 @@ static const struct class_key {
     enum kind kind;
 } class_keys[] = {
 // latent attention in its absorbed form
-#define MLA "deepseek2|deepseek32|glm-dsa|mistral4|kimi-linear|bailingmoe3|hy_v4|dots3note|glm5-next"
+#define MLA "deepseek2|deepseek32|glm-dsa|mistral4|kimi-linear|kimi-k3|bailingmoe3|hy_v4|dots3note|glm5-next"
     {MLA, "attention.key_length", "kv_lora_rank+qk_rope_head_dim", COUNT},
     {MLA, "attention.value_length", "kv_lora_rank", COUNT},
     {MLA, "attention.head_count_kv", "1", COUNT},
@@ -150,6 +150,7 @@ static const struct class_key {
     {"hy_v3", "expert_weights_scale", "router_scaling_factor", REAL},
     {"laguna", "expert_weights_scale", "moe_routed_scaling_factor", REAL},
     {"laguna", "attention.head_count", "num_attention_heads_per_layer", COUNT},
+    {"maple", "swiglu_clamp_exp", "7", REAL},  // of its code
     {"mimo2", "attention.value_length", "v_head_dim", COUNT},
     {"mimo2", "attention.value_scale", "attention_value_scale", REAL},
     {"bailingmoe", "rope.dimension_count", "head_dim|hidden_size/num_attention_heads", COUNT},
@@ -201,7 +202,7 @@ static const struct class_key {
 #undef DELTA
     {"minimax-01", "residual_scale", "full_attn_alpha_factor|layernorm_full_attention_alpha", REAL},
     {"minimax-01", "rope.dimension_count", "rotary_dim|head_dim", COUNT},
-#define KDA "kimi-linear|bailingmoe3"
+#define KDA "kimi-linear|kimi-k3|bailingmoe3"
     {KDA, "kda.head_dim", "linear_attn_config.head_dim|linear_head_dim", COUNT},
     {KDA, "ssm.conv_kernel", "linear_attn_config.short_conv_kernel_size|linear_conv_kernel_dim", COUNT},
     {KDA, "context_length", "model_max_length|max_position_embeddings", COUNT},
@@ -211,6 +212,11 @@ static const struct class_key {
     {KDA, "expert_group_count", "num_expert_group", COUNT},
     {KDA, "expert_weights_norm", "moe_renormalize|1", FLAG},
 #undef KDA
+    {"kimi-k3", "kda.gate_lower_bound", "linear_attn_config.gate_lower_bound", REAL},
+    {"kimi-k3", "expert_latent_length", "routed_expert_hidden_size", COUNT},
+    {"kimi-k3", "attn_res.block_size", "attn_res_block_size|0", COUNT},
+    {"kimi-k3", "activation.situ_beta", "activation_situ_beta|1", REAL},
+    {"kimi-k3", "activation.situ_linear_beta", "activation_situ_linear_beta|0", REAL},
     {"bailingmoe3", "kda.gate_lower_bound", "kda_lower_bound", REAL},
     {"bailingmoe3", "kda.safe_gate", "kda_safe_gate", FLAG},
     // of the field's own code
@@ -242,6 +248,10 @@ static const struct class_key {
     {"nanbeige", "skip_loop_final_norm", "skip_loop_final_norm", FLAG},
     {"spark2_5", "rope.dimension_count", "head_dim*rope_parameters.full_attention.partial_rotary_factor|head_dim", COUNT},
     {"jais", "attention.max_alibi_bias", "8", REAL},
+    {"talkie", "attention.layer_norm_rms_epsilon", "rms_norm_eps|0.00000011920929", REAL},  // F32's
+    {"talkie", "rope.freq_base", "rope_theta|rope_base|1000000", REAL},
+    {"talkie", "attention.head_count_kv", "num_attention_heads|n_head", COUNT},
+    {"talkie", "logit_scale", "lm_head_gain|1", REAL},
     {"grok", "embedding_scale", "embedding_multiplier_scale", REAL},
     {"grok", "logit_scale", "output_multiplier_scale", REAL},
     {"grok", "attention.output_scale", "attn_output_multiplier", REAL},

@@ -50,6 +50,35 @@ static const struct ckpt_name names_jais[] = {
     END,
 };
 
+// gains of branches are the scales of what they end with
+static const struct ckpt_name names_talkie[] = {
+    N(token_embd, "embed"),
+    N(attn_q, "attn.attn_query"),
+    N(attn_k, "attn.attn_key"),
+    N(attn_v, "attn.attn_value"),
+    N(attn_q_norm, "attn.head_gain.head_g!"),
+    N(attn_output, "attn.attn_resid"),
+    N(attn_output, "scale:attn_gain.a_g!"),
+    N(ffn_gate, "mlp.mlp_gate"),
+    N(ffn_up, "mlp.mlp_linear"),
+    N(ffn_down, "mlp.mlp_resid"),
+    N(ffn_down, "scale:mlp_gain.a_g!"),
+    N(layer_output_scale, "embed_skip.a_g!"),
+    END,
+};
+
+static const struct ckpt_name names_pockettts[] = {
+    N(token_embd, "flow_lm.conditioner.embed"),
+    N(output_norm, "flow_lm.out_norm"),
+    N(attn_norm, "norm1"),
+    N(attn_qkv, "self_attn.in_proj"),
+    N(attn_output, "self_attn.out_proj"),
+    N(ffn_norm, "norm2"),
+    N(ffn_up, "linear1"),
+    N(ffn_down, "linear2"),
+    END,
+};
+
 static const struct ckpt_name names_refact[] = {
     N(token_embd, "wte"),
     N(output_norm, "ln_f"),

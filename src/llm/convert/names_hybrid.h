@@ -262,10 +262,19 @@ static const struct ckpt_name names_minimax01[] = {
         N(ssm_conv1d_k, at ".k_conv1d"), N(ssm_conv1d_v, at ".v_conv1d"), N(ssm_beta, at ".b_proj"),                        \
         N(ssm_dt, at ".dt_bias"), N(ssm_norm, at ".o_norm")
 
-static const struct ckpt_name names_kimi_linear[] = {
+// scores of residuals are a norm's weights times a projection's; published logarithms have zeros behind those of the heads
+static const struct ckpt_name names_kimi[] = {
+    NO(output_res_score, "model.output_attn_res_norm&model.output_attn_res_proj", "product"),
+    NO(attn_res_score, "self_attention_res_norm&self_attention_res_proj", "product"),
+    NO(ffn_res_score, "mlp_res_norm&mlp_res_proj", "product"),
+    N(attn_gate, "self_attn.g_proj"),
+    N(ssm_g, "self_attn.g_proj"),
+    N(ffn_routed_down, "block_sparse_moe.routed_expert_down_proj"),
+    N(ffn_routed_up, "block_sparse_moe.routed_expert_up_proj"),
+    N(ffn_routed_norm, "block_sparse_moe.routed_expert_norm"),
     NAMES_MLA,
     NAMES_KDA("self_attn"),
-    N(ssm_a, "self_attn.A_log"),
+    NV(ssm_a, "self_attn.A_log", "@0;H"),
     N(ssm_f_a, "self_attn.f_a_proj"),
     N(ssm_f_b, "self_attn.f_b_proj"),
     N(ssm_g_a, "self_attn.g_a_proj"),

@@ -134,6 +134,8 @@ static const struct ckpt_name names_laguna[] = {
     END,
 };
 
+static const struct ckpt_name names_maple[] = {N(token_embd, "model.word_embeddings|model.embed_tokens"), END};
+
 static const struct ckpt_name names_mimo2[] = {N(attn_sinks, "self_attn.attention_sink_bias!"), END};
 
 static const struct ckpt_name names_bailingmoe[] = {

@@ -36,25 +36,29 @@ static bool ends_with(const char *text, const char *end) {
     return n > k && strcmp(text + n - k, end) == 0;
 }
 
+// Published by their blocks (gpt-oss: "_blocks" [..., n / 32, 16] and "_scales" [..., n / 32]), or as compressed-tensors has them (Kimi K3:
+// "_packed" [rows, n / 2] and "_scale" [rows, n / 32]), whose tensor goes by its usual name.
 static enum err join_mxfp4(struct checkpoint *c, size_t i_blocks) {
     struct ckpt_tensor *b = &c->tensors[i_blocks];
-    const size_t n = strlen(b->name) - strlen("_blocks");
+    const bool rows = ends_with(b->name, "_packed");
+    const size_t n = strlen(b->name) - strlen(rows ? "_packed" : "_blocks");
     char name[512];
-    snprintf(name, sizeof(name), "%.*s_scales", (int) n, b->name);
+    snprintf(name, sizeof(name), "%.*s_scale%s", (int) n, b->name, rows ? "" : "s");
     struct ckpt_tensor *s = checkpoint_find(c, name);
-    if (!s) return ERR_OK;
-    bool fits = b->n_dims >= 2 && s->n_dims == b->n_dims - 1 && b->shape[b->n_dims - 1] == 16;
-    for (int i = 0; fits && i < s->n_dims; i++) fits = s->shape[i] == b->shape[i];
+    if (!s || s->type != GGML_TYPE_I8 || s->kind != CKPT_PLAIN) return ERR_OK;
+    bool fits = rows ? s->n_dims == 2 && b->n_dims == 2 && s->shape[1] * 16 == b->shape[1]
+                     : b->n_dims >= 2 && s->n_dims == b->n_dims - 1 && b->shape[b->n_dims - 1] == 16;
+    for (int i = 0; fits && i < s->n_dims - rows; i++) fits = s->shape[i] == b->shape[i];
     if (!fits) return err_set(ERR_FORMAT, "'%s' and '%s' don't belong together by their shapes", b->name, s->name);
     struct ckpt_tensor t = *b;
     t.kind = CKPT_MXFP4;
     t.n_dims = s->n_dims;
-    t.shape[t.n_dims - 1] *= 32;
+    t.shape[t.n_dims - 1] = s->shape[t.n_dims - 1] * 32;
     for (int i = t.n_dims; i < 4; i++) t.shape[i] = 0;
     t.i_scale = (int64_t) (s - c->tensors);
     b->used = s->used = true;
     t.used = false;
-    snprintf(name, sizeof(name), "%.*s.mxfp4", (int) n, b->name);
+    snprintf(name, sizeof(name), "%.*s%s", (int) n, b->name, rows ? "" : ".mxfp4");
     char *kept = arena_copy(&c->arena, name, strlen(name));
     if (!kept) return err_set(ERR_NOMEM, "no memory for the name of '%s'", b->name);
     t.name = kept;
@@ -66,7 +70,8 @@ enum err packed_join(struct checkpoint *c) {
     for (size_t i = 0; i < n; i++) {
         if (c->tensors[i].kind != CKPT_PLAIN)
             TRY(join_float8(c, &c->tensors[i]));
-        else if (c->tensors[i].type == GGML_TYPE_I8 && ends_with(c->tensors[i].name, "_blocks"))
+        else if (c->tensors[i].type == GGML_TYPE_I8 &&
+                 (ends_with(c->tensors[i].name, "_blocks") || ends_with(c->tensors[i].name, "_packed")))
             TRY(join_mxfp4(c, i));
     }
     c->scales = calloc(1, sizeof(*c->scales));

@@ -125,6 +125,7 @@ static void set_changes(const struct convert *k, struct piece *p, const struct a
         p->op = OP_MINUS_EXP;
     else if (!op && (k->cls->flags & CLASS_NORM_PLUS_1) && slot_info(row->slot)->role == ROLE_NORM && !bias)
         p->op = OP_PLUS;
+    p->product = op && strcmp(op, "product") == 0;
     p->n_head = row->slot == SLOT_attn_k ? hp->n_head_kv[i] : hp->n_head[i];
     p->n_head_kv = hp->n_head_kv[i];
     p->n_dim = hp->n_embd_head_k[i];
@@ -132,7 +133,8 @@ static void set_changes(const struct convert *k, struct piece *p, const struct a
     p->fused = row->slot == SLOT_attn_qkv;
     const bool halves =
         (k->cls->flags & CLASS_HALVES) || ((k->arch->flags & ARCH_HF_PERMUTED) && !(k->cls->flags & CLASS_PAIRS));
-    p->pairs = halves && (p->fused || row->slot == SLOT_attn_q || row->slot == SLOT_attn_k);
+    p->swapped = (k->cls->flags & CLASS_BACKWARDS) != 0;
+    p->pairs = (halves || p->swapped) && (p->fused || row->slot == SLOT_attn_q || row->slot == SLOT_attn_k);
     if ((k->cls->flags & CLASS_HALVES) && hp->n_lora_kv > 0) turn_latent(k, p, row->slot);
     if (k->cls->flags & CLASS_INDEX_PAIRS) turn_indexer(k, p, row->slot);
     p->groups = p->fused && (k->cls->flags & CLASS_QKV_GROUPS);
@@ -184,10 +186,14 @@ static enum err add_segments(const struct convert *k, struct piece *p, const str
     return ERR_OK;
 }
 
+// -1: vectors to multiply are of different lengths.
 static int64_t piece_count(const struct piece *p) {
     int64_t n = 0;
-    for (int i = 0; i < p->n_segments; i++)
-        n += p->segments[i].view ? p->segments[i].view->total : ckpt_tensor_count(p->segments[i].t);
+    for (int i = 0; i < p->n_segments; i++) {
+        const int64_t one = p->segments[i].view ? p->segments[i].view->total : ckpt_tensor_count(p->segments[i].t);
+        if (p->product && i > 0 && one != n) return -1;
+        n = p->product ? one : n + one;
+    }
     return n;
 }
 
@@ -365,6 +371,9 @@ void convert_name_the_rest(const struct convert *k) {
                                            "mlp_AR.",
                                            "patch_merge_mlp.",
                                            "multi_modal_projector",
+                                           "mm_projector",
+                                           "mimi.",
+                                           "flow_lm.",
                                            "audio_tower",
                                            "embed_audio",
                                            "embed_vision"};

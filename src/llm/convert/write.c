@@ -15,6 +15,7 @@
 static int64_t half_place(const struct piece *p, int64_t i) {
     const int64_t j = i - p->rot_at;
     if (!p->pairs || j < 0 || j >= p->n_rot) return i;
+    if (p->swapped) return p->rot_at + (j + p->n_rot / 2) % p->n_rot;
     if (p->halves) return p->rot_at + (j < p->n_rot / 2 ? 2 * j : 2 * (j - p->n_rot / 2) + 1);
     return p->rot_at + (j % 2 ? p->n_rot / 2 + j / 2 : j / 2);
 }
@@ -65,21 +66,22 @@ static enum err read_row(const struct convert *k, const struct piece *p, float *
         return ERR_OK;
     }
     const int64_t ne0 = p->t->ne[0];
-    float *at = x;
-    for (int i = 0; i < p->n_segments; i++) {
+    float *at = x, *old = malloc((size_t) ne0 * sizeof(float));
+    enum err e = old ? ERR_OK : err_set(ERR_NOMEM, "no memory for '%s'", p->name);
+    for (int i = 0; i < p->n_segments && e == ERR_OK; i++) {
         const struct segment *s = &p->segments[i];
         const int64_t n = segment_count(s);
-        TRY(s->view ? view_read(&k->c, s->t, s->view, 0, n, at) : checkpoint_read(&k->c, s->t, 0, n, at));
-        for (int64_t j = 0; j < n; j++) at[j] *= s->mul;
+        if (p->product && i > 0) memcpy(old, x, (size_t) ne0 * sizeof(float)), at = x;
+        e = s->view ? view_read(&k->c, s->t, s->view, 0, n, at) : checkpoint_read(&k->c, s->t, 0, n, at);
+        for (int64_t j = 0; j < n && e == ERR_OK; j++) at[j] *= p->product && i > 0 ? old[j] : s->mul;
         at += n;
     }
-    if (!p->pairs && !p->groups) return ERR_OK;
-    float *old = malloc((size_t) ne0 * sizeof(float));
-    if (!old) return err_set(ERR_NOMEM, "no memory for '%s'", p->name);
-    memcpy(old, x, (size_t) ne0 * sizeof(float));
-    for (int64_t j = 0; j < ne0; j++) x[j] = old[source_row(p, j, ne0)];
+    if (e == ERR_OK && (p->pairs || p->groups)) {
+        memcpy(old, x, (size_t) ne0 * sizeof(float));
+        for (int64_t j = 0; j < ne0; j++) x[j] = old[source_row(p, j, ne0)];
+    }
     free(old);
-    return ERR_OK;
+    return e;
 }
 
 static enum err write_rows(const struct piece *p, float *x, int64_t n, char *raw, FILE *f, const char *tmp) {
