@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add_logit_bias(struct llama_sampler *chain, const struct session *s, const struct str_list *lists) {
+static int add_logit_bias(struct llama_sampler *chain, const struct session *s, const struct params *p) {
+    const struct str_list *lists = &p->logit_bias;
     llama_logit_bias bias[256];
     int n = 0;
+    for (llama_token t = 0; p->ignore_eos && t < llama_vocab_n_tokens(s->vocab) && n < 200; t++)
+        if (llama_vocab_is_eog(s->vocab, t)) bias[n++] = (llama_logit_bias){.token = t, .bias = -INFINITY};
     for (int i = 0; i < lists->n; i++) {
         for (const char *at = lists->v[i]; at && *at;) {
             char *end;
@@ -215,7 +218,7 @@ struct llama_sampler *session_sampler(const struct session *s, const struct para
         console_library_error();
         return NULL;
     }
-    if ((p->logit_bias.n && add_logit_bias(chain, s, &p->logit_bias)) ||
+    if (((p->logit_bias.n || p->ignore_eos) && add_logit_bias(chain, s, p)) ||
         ((p->grammar || p->grammar_file || p->json_schema || p->json_schema_file) && add_grammar(chain, s, p))) {
         llama_sampler_free(chain);
         return NULL;

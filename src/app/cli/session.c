@@ -420,6 +420,18 @@ int session_feed(struct session *s, llama_token *tokens, int32_t n, bool show_pr
     return 0;
 }
 
+int session_forget(struct session *s, int32_t n_keep, int32_t *n_past) {
+    llama_memory_t mem = llama_get_memory(s->ctx);
+    if (n_keep == 0) n_keep = llama_vocab_get_add_bos(s->vocab);  // models that begin with it are lost without
+    const int32_t gone = (*n_past - n_keep) / 2;
+    if (gone < 1) return console_error("--keep %d leaves nothing of the context to forget", n_keep);
+    if (!llama_memory_can_shift(mem)) return console_error("positions of this model cannot be moved: no --context-shift");
+    if (!llama_memory_seq_rm(mem, 0, n_keep, n_keep + gone)) return console_library_error();
+    llama_memory_seq_add(mem, 0, n_keep + gone, -1, -gone);
+    *n_past -= gone;
+    return 0;
+}
+
 static int utf8_expected(unsigned char lead) {
     return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf8 ? 4 : 1;
 }

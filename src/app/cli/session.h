@@ -64,6 +64,8 @@ int tokens_append(struct tokens *t, const struct tokens *more);
 
 // Decodes tokens [0, n) of one sequence in batches; the last one's logits are kept. 0, 130 when interrupted, else 1.
 int session_feed(struct session *s, llama_token *tokens, int32_t n, bool show_progress);
+// --context-shift: forgets the older half of what came after the first n_keep of *n_past positions. 0, or 1 after a sentence.
+int session_forget(struct session *s, int32_t n_keep, int32_t *n_past);
 // Writes a token's text; incomplete UTF-8 sequences are held back in `held` (at most 4 bytes) until they are whole.
 struct piece_writer {
     char held[8];

@@ -18,7 +18,7 @@ struct chat {
     llama_chat_message *messages;
     size_t n_messages, room;
     int32_t formatted;  // bytes of the formatted conversation that the model has seen
-    int32_t n_past;
+    int32_t n_past, n_keep;
     bool interactive;
     EditLine *edit;
     History *history;
@@ -58,12 +58,27 @@ static char *format(const struct chat *c, bool add_ass, int32_t *n) {
     return NULL;
 }
 
-// Tokens of the newly formatted text. Only the format's own text may become control tokens; the message is plain text, even where it
-// spells one.
-static int new_tokens(struct chat *c, const char *text, size_t n, const char *content, struct tokens *out) {
-    const char *at = content[0] ? memmem(text, n, content, strlen(content)) : NULL;
-    const size_t before = at ? (size_t) (at - text) : n, inside = at ? strlen(content) : 0;
-    const size_t lens[3] = {before, inside, n - before - inside};
+// Where the content of the last message stands in the conversation of n bytes. Formats may trim it, and its text may be found in the
+// format's own ("i" in <|im_start|>), so it is asked for with another content.
+static void find_content(const struct chat *c, bool add_ass, int32_t n, int32_t *at, int32_t *size) {
+    static const char mark[] = "\x1a(content)\x1a";
+    const int32_t n_mark = (int32_t) sizeof(mark) - 1;
+    llama_chat_message *last = &c->messages[c->n_messages - 1];
+    const char *content = last->content;
+    int32_t n_marked;
+    last->content = mark;
+    char *marked = format(c, add_ass, &n_marked);
+    last->content = content;
+    const char *found = marked ? memmem(marked, (size_t) n_marked, mark, (size_t) n_mark) : NULL;
+    *at = found && n >= n_marked - n_mark ? (int32_t) (found - marked) : n;
+    *size = *at < n ? n - (n_marked - n_mark) : 0;
+    free(marked);
+}
+
+// Tokens of the newly formatted text [n], of which [at, at + size) is the message. Only the format's own text may become control
+// tokens; the message is plain text, even where it spells one.
+static int new_tokens(struct chat *c, const char *text, int32_t n, int32_t at, int32_t size, struct tokens *out) {
+    const size_t lens[3] = {(size_t) at, (size_t) size, (size_t) (n - at - size)};
     const bool parse[3] = {true, false, true}, first = c->n_past == 0;
     *out = (struct tokens){0};
     const int32_t need = llama_tokenize_parts(c->s.vocab, text, lens, parse, 3, NULL, 0, first);
@@ -112,6 +127,7 @@ static int generate(struct chat *c, struct answer *a) {
         piece_write(&out, c->s.vocab, token, c->p->special);
         answer_add(a, c->s.vocab, token);
         if (console_interrupted() || stop_reached(&stop, c->s.vocab, token)) break;
+        if (c->n_past >= n_ctx && c->p->context_shift && (status = session_forget(&c->s, c->n_keep, &c->n_past)) != 0) break;
         if (c->n_past >= n_ctx) {
             piece_flush(&out);
             console_note("\nstopped: the context of %d tokens is full; /clear starts anew, -c N makes it larger", n_ctx);
@@ -140,13 +156,17 @@ static int start_anew(struct chat *c);
 static int turn(struct chat *c, const char *line) {
     char *content = framed(c->p, line);
     if (message_add(c, "user", content)) return 1;
-    int32_t n;
+    int32_t n, at, size;
     char *text = format(c, true, &n);
     if (!text) return 1;
     struct tokens tokens = {0};
-    int status = new_tokens(c, text + c->formatted, (size_t) (n - c->formatted), content, &tokens);
+    find_content(c, true, n, &at, &size);
+    int status = new_tokens(c, text + c->formatted, n - c->formatted, at - c->formatted, size, &tokens);
     free(text);
     const int32_t n_ctx = (int32_t) llama_n_ctx(c->s.ctx);
+    if (c->n_past == 0) c->n_keep = c->p->n_keep < 0 ? tokens.n : c->p->n_keep;
+    while (!status && c->p->context_shift && c->n_past + tokens.n > n_ctx && c->n_past > c->n_keep + 2)
+        status = session_forget(&c->s, c->n_keep, &c->n_past);
     if (!status && c->n_past + tokens.n > n_ctx) {
         console_note("the conversation would have %d tokens, more than the context of %d; /clear starts anew",
                      c->n_past + tokens.n, n_ctx);
@@ -176,8 +196,11 @@ static int turn(struct chat *c, const char *line) {
     else
         free(a.text);
     if (!status) {
-        text = format(c, false, &c->formatted);
+        // the model has seen the answer, but nothing of what ends it: that comes before the next message
+        text = format(c, false, &n);
         status = text ? 0 : 1;
+        if (text) find_content(c, false, n, &at, &size);
+        if (text) c->formatted = at + size;
         free(text);
     }
     return status;

@@ -22,18 +22,6 @@ static void report(const struct timing *t, const struct llama_sampler *chain) {
                  per_second(t->n_gen, t->gen_us), drawn);
 }
 
-// Forgets the older half of what came after the first n_keep positions. 0, or 1 after a sentence on stderr.
-static int forget(struct session *s, int n_keep, int *n_used) {
-    llama_memory_t mem = llama_get_memory(s->ctx);
-    const int gone = (*n_used - n_keep) / 2;
-    if (gone < 1) return console_error("--keep %d leaves nothing of the context to forget", n_keep);
-    if (!llama_memory_can_shift(mem)) return console_error("positions of this model cannot be moved: no --context-shift");
-    if (!llama_memory_seq_rm(mem, 0, n_keep, n_keep + gone)) return console_library_error();
-    llama_memory_seq_add(mem, 0, n_keep + gone, -1, -gone);
-    *n_used -= gone;
-    return 0;
-}
-
 // ---- --prompt-cache: what an earlier run read, in a file that lamina state writes and reads too ---------------------------------
 
 // Takes over as much of the saved state as the prompt begins with. *n_have: tokens that need not be read; all of them only if the state
@@ -91,7 +79,7 @@ static int generate(struct session *s, struct llama_sampler *chain, const struct
             break;
         }
         t->n_gen++;
-        if (llama_vocab_is_eog(s->vocab, token) && !p->ignore_eos) {
+        if (llama_vocab_is_eog(s->vocab, token)) {
             if (p->special) piece_write(&out, s->vocab, token, true);
             break;
         }
@@ -99,7 +87,7 @@ static int generate(struct session *s, struct llama_sampler *chain, const struct
         if (stop_reached(&stop, s->vocab, token) || (limited && t->n_gen == p->n_predict)) break;
         if (n_used >= n_ctx && p->context_shift) {
             tokens->n = 0;
-            if ((status = forget(s, n_keep, &n_used)) != 0) break;
+            if ((status = session_forget(s, n_keep, &n_used)) != 0) break;
         }
         if (n_used >= n_ctx) {
             piece_flush(&out);
@@ -134,12 +122,12 @@ static int with_prompt(struct session *s, const struct params *p, const struct t
     if (!status) {
         session_prompt_seen(chain, tokens.data, tokens.n);
         const int64_t start = llama_time_us();
-        if (p->display_prompt) {
+        int n_have = 0;
+        status = cache_read(s, p, &tokens, &n_have);
+        if (!status && p->display_prompt) {
             fwrite(prompt->data, 1, prompt->size, stdout);
             fflush(stdout);
         }
-        int n_have = 0;
-        status = cache_read(s, p, &tokens, &n_have);
         if (!status && n_have < tokens.n) status = session_feed(s, tokens.data + n_have, tokens.n - n_have, true);
         t->n_prompt = tokens.n - n_have;
         t->prompt_us = llama_time_us() - start;

@@ -1,6 +1,6 @@
 // lamina state: saves what a model knows of a prompt, and goes on from there in another process.
 //   lamina state save FILE -p TEXT    reads the prompt and writes the state, with its tokens
-//   lamina state run FILE -n N        continues the text
+//   lamina state run FILE -n N        continues the text, and TEXT behind it with -p TEXT
 //   lamina state show FILE            prints the saved text
 #include "cli/console.h"
 #include "cli/session.h"
@@ -44,10 +44,31 @@ static void print_tokens(const struct session *s, const struct tokens *t) {
     piece_flush(&out);
 }
 
-// The last token is read again: the state holds what came before the next one, not its logits.
+// Reads what -p or -f adds to the text.
+static int read_more(struct session *s, const struct params *p, struct tokens *t) {
+    struct text text = {0};
+    struct tokens more = {0};
+    int status = text_prompt(&text, p);
+    if (!status) status = tokens_make(&more, s->vocab, text.data, text.size, false, true);
+    if (!status && p->display_prompt) fwrite(text.data, 1, text.size, stdout), fflush(stdout);
+    if (!status) status = session_feed(s, more.data, more.n, true);
+    if (!status) status = tokens_append(t, &more);
+    free(more.data);
+    free(text.data);
+    return status;
+}
+
+// The last token is read again, if nothing follows it: the state holds what came before the next one, not its logits.
 static int go_on(struct session *s, const struct params *p, struct tokens *t) {
     if (t->n == 0) return console_error("the state holds no tokens to go on from");
-    if (!llama_memory_seq_rm(llama_get_memory(s->ctx), 0, t->n - 1, -1)) {
+    const int32_t n_saved = t->n;
+    if (p->prompt || p->file) {
+        const int read = read_more(s, p, t);
+        if (read) return read;
+    }
+    if (t->n > n_saved) {
+        // its logits are there
+    } else if (!llama_memory_seq_rm(llama_get_memory(s->ctx), 0, t->n - 1, -1)) {
         if (!llama_get_logits(s->ctx)) return console_error("this model's state cannot be taken back by a token");
     } else {
         const int status = session_feed(s, t->data + t->n - 1, 1, false);
@@ -63,7 +84,7 @@ static int go_on(struct session *s, const struct params *p, struct tokens *t) {
         llama_token token = llama_sampler_sample(chain, s->ctx, -1);
         if (token == LLAMA_TOKEN_NULL)
             status = console_library_error();
-        else if (llama_vocab_is_eog(s->vocab, token) && !p->ignore_eos)
+        else if (llama_vocab_is_eog(s->vocab, token))
             break;
         else {
             piece_write(&out, s->vocab, token, p->special);
