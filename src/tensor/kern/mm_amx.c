@@ -52,10 +52,13 @@ INLINE vf small_to_float(vi x, vf base) { return vf_sub(vf_from_bits(vi_add(x, v
 INLINE void scale_group(bool min, int per, int C, const struct panel_group *g, const struct column_group *x, int lane,
                         int part, int32_t (*sums)[L], vf *acc) {
     const vf s = vf_load(g->s[part]), m = vf_load(g->m[part]);
+    const float *at = x->d + lane;  // one address for all columns: the compiler would make one for each
+    OPAQUE(at);
+    const float *base = at + COLS, *of_min = base + COLS + part * COLS;
     UNROLL for (int c = 0; c < C; c++) {
-        const vf sum = small_to_float(vi_load(sums[c]), per == 32 ? vf_set1(0x1.8p23f) : vf_set1(x->base[lane + c]));
-        acc[c] = vf_fma(per == 32 ? vf_mul(s, vf_set1(x->d[lane + c])) : s, sum, acc[c]);
-        if (min) acc[c] = vf_fma(m, vf_set1(x->sum[part][lane + c]), acc[c]);
+        const vf sum = small_to_float(vi_load(sums[c]), vf_set1(per == 32 ? 0x1.8p23f : base[c]));
+        acc[c] = vf_fma(per == 32 ? vf_mul(s, vf_set1(at[c])) : s, sum, acc[c]);
+        if (min) acc[c] = vf_fma(m, vf_set1(of_min[c]), acc[c]);
     }
 }
 
