@@ -132,15 +132,14 @@ static void bench_type(const struct bench *b, const struct type *type, uint8_t *
     const double one = run_pass(b, type, weights, n_mat, mat_bytes, 1, x, &best_one);
     const double eight = run_pass(b, type, weights, n_mat > 4 ? 4 : n_mat, mat_bytes, 8, x, &(double){0});
     const double ops = 2.0 * (double) (b->m * b->k) * (double) b->n, bytes = (double) mat_bytes * (double) n_mat;
-    const enum mm_form form = kern_mm()->path(type->id, b->n, false)->form;
-    const double peak = form >= MM_I8                                     ? b->peaks.i8
-                        : form == MM_BF16_LANES || form == MM_BF16_BLOCKS ? b->peaks.bf16
-                                                                          : b->peaks.f32;
+    // What a type's products are held against: F32 and F16 may be products of BF16 parts, which are counted as one product of values.
+    const bool ints = kern_mm()->path(type->id, b->n, false)->form >= MM_I8, bf16 = type->id == GGML_TYPE_BF16;
+    const double peak = ints ? b->peaks.i8 : bf16 ? b->peaks.bf16 : b->peaks.f32;
     printf("%-8s %8.0f %5.1f%% (best %5.1f%%) of %-5s %7.2f %5.1f%% (best %5.1f%%)   %7.2f\n", type->name, ops / many / 1e9,
            100 * ops / many / peak, 100 * ops / best / peak,
-           form >= MM_I8                                     ? "int8"
-           : form == MM_BF16_LANES || form == MM_BF16_BLOCKS ? "bf16"
-                                                             : "f32",
+           ints   ? "int8"
+           : bf16 ? "bf16"
+                  : "f32",
            bytes / one / 1e9, 100 * bytes / one / b->peaks.read, 100 * bytes / best_one / b->peaks.read,
            one / (double) n_mat * 8 / (eight / (double) (n_mat > 4 ? 4 : n_mat)));
     fflush(stdout);

@@ -4,8 +4,9 @@
 //
 // Float weights: k is cut into pieces of MM_PIECE lane words (F32 values, or pairs of BF16); in a piece, lane j sums the
 // words j, j + L, j + 2L, ... in order (L lanes of the level), then the lanes are added in pairs, the pairs in pairs and so on,
-// and the piece is added to the total. In tile registers (BF16 at avx512amx) 32 values at a time are added to the total: the sum of the
-// first values of their pairs, in order, and that of the second ones.
+// and the piece is added to the total. In tile registers (level avx512amx) values are sums of
+// BF16 parts, one of BF16, two of F16, three of F32, and activations are rounded to as many; for 32 values of k at a time each product of
+// parts that counts is added to the total: the sum of the first values of their pairs, in order, and that of the second ones.
 // Quantized weights: activations become 8-bit integers with one F32 scale per 32; the integer sum of a group of 32 (or 16)
 // is exact, and the groups are added in order: total = fma(weight scale * activation scale, sum, total). Types whose blocks
 // hold 256 values and groups with scales of their own have one activation scale per block, which each group of 32 halves as often as
@@ -28,7 +29,7 @@ enum mm_form {
     MM_F32_LANES,    // floats in lane order, for many columns
     MM_BF16,         // pairs of BF16
     MM_BF16_LANES,   // the same in lane order
-    MM_BF16_BLOCKS,  // the same, 16 columns side by side
+    MM_BF16_BLOCKS,  // BF16 parts of values, 16 columns side by side (variant: how many)
     MM_I8,           // 8-bit integers, scales and sums per group
     MM_I8_BLOCKS,    // the same, 16 columns side by side
 };

@@ -337,8 +337,8 @@ static size_t block_bytes(int64_t k) { return (size_t) (k / 32) * (sizeof(struct
 #undef QUANT
 
 const struct mm_path *mm_amx_path(enum ggml_type type, int64_t n_col, bool exact) {
-    if (!exact && type == GGML_TYPE_BF16) return &mm_path_amx_bf16;
-    if (exact || n_col < LEAST) return NULL;
+    const struct mm_path *p = mm_amx_float_path(type, exact);
+    if (p || exact || n_col < LEAST) return p;
     const bool many = n_col > COLS;
     switch (type) {
 #define QUANT(ID, name, sub, min, offset, max, per)                                                                         \

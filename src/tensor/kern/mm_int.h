@@ -19,5 +19,5 @@ const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col,
 const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col);
 
 // Those of the tile registers (level avx512amx); NULL when the types or the number of columns do not suit.
-extern const struct mm_path mm_path_amx_bf16;
+const struct mm_path *mm_amx_float_path(enum ggml_type type, bool exact);
 const struct mm_path *mm_amx_path(enum ggml_type type, int64_t n_col, bool exact);
