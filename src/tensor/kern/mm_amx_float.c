@@ -39,9 +39,14 @@ static size_t least_bytes(const struct mm_job *j) {
            sizeof(struct part) * RING * (size_t) parts_of(j->type);
 }
 
+// A tile of whole rows; not 0 where they are empty.
+INLINE size_t tile_bytes(const struct mm_job *j) {
+    return sizeof(struct part) * (size_t) (parts_of(j->type) * (steps_of(j->k) + !j->k));
+}
+
 // For many columns some tiles of rows are unpacked whole: an even number that stays in the second-level cache.
 static size_t scratch_bytes(const struct mm_job *j) {
-    const size_t tile = sizeof(struct part) * (size_t) (parts_of(j->type) * steps_of(j->k)), n = PANEL_BYTES / tile / 2 * 2;
+    const size_t tile = tile_bytes(j), n = PANEL_BYTES / tile / 2 * 2;
     return least_bytes(j) + (j->n_col > COLS ? tile * (n < 2 ? 2 : n < TILES ? n : TILES) : 0);
 }
 
@@ -286,8 +291,14 @@ INLINE struct tile_rows tile_of(const struct mm_job *j, int64_t i) {
 // of what comes behind it, so some rows come between.
 AMX_INLINE void few_step(int P, const struct rows *rows, size_t at, struct part *to, const struct part *before,
                          const uint32_t *x) {
+    enum {
+        AHEAD = 512
+    };  // bytes: at the end of a row they are those of the next, which processors do not guess from page to page
     UNROLL for (int r = 0; r < L; r++) {
-        unpack_step(P, rows_get(rows, r) + at, to, r);
+        const uint8_t *row = rows_get(rows, r) + at;
+        __builtin_prefetch(row + AHEAD);
+        if (P == 3) __builtin_prefetch(row + AHEAD + 64);
+        unpack_step(P, row, to, r);
         if ((r + 1) * n_product(P) / L != r * n_product(P) / L) times_one(P, r * n_product(P) / L, before, x);
     }
 }
@@ -360,7 +371,7 @@ AMX_INLINE void run_many(int P, const struct mm_job *j, int most, struct scratch
 AMX_INLINE void run(int P, const struct mm_job *j) {
     struct scratch *s = j->scratch;
     // A job may have more columns than its scratch was made for.
-    const size_t room = (j->scratch_bytes - least_bytes(j)) / (sizeof(struct part) * (size_t) (P * steps_of(j->k)));
+    const size_t room = (j->scratch_bytes - least_bytes(j)) / tile_bytes(j);
     if (j->n_col > COLS && room >= 2) {
         configure(COLS);
         run_many(P, j, room < TILES ? (int) room / 2 * 2 : TILES, s);
