@@ -297,6 +297,7 @@ INLINE void lanes_tile(int kind, int R, int C, const float *panel, int64_t ni, c
 
 typedef void tile_fn(const float *panel, int64_t ni, const float *const *x, float *total);
 
+#ifndef __AVX512BF16__
 TILES_OF(fma, KIND_F32, 1)
 TILES_OF(fma, KIND_F32, 2)
 #if MM_L == 16
@@ -305,7 +306,7 @@ static tile_fn *const tiles_fma[PANEL][9] = {ROW_OF(fma, 1), ROW_OF(fma, 2), ROW
 #else
 static tile_fn *const tiles_fma[PANEL][9] = {ROW_OF(fma, 1), ROW_OF(fma, 2)};
 #endif
-#ifdef __AVX512BF16__
+#else  // only products of BF16 gain from what this level has: the level below serves the others
 TILES_OF(dp, KIND_BF16_PAIR, 1)
 TILES_OF(dp, KIND_BF16_PAIR, 2)
 TILES_OF(dp, KIND_BF16_PAIR, 3)
@@ -383,13 +384,8 @@ static size_t lanes_scratch(const struct mm_job *j) {
 
 // ---- activations ----------------------------------------------------------------------------------------------------
 
-static size_t f32_bytes(int64_t k) { return (size_t) k * 4; }
-static void f32_encode(const float *x, int64_t k, void *act) { memcpy(act, x, (size_t) k * 4); }
-
 // Columns start at odd multiples of 64 bytes, so that equal places of neighbours do not meet in one set of the cache.
 INLINE size_t spread(size_t bytes) { return (bytes / 64 + 1) / 2 * 128 + 64; }
-
-static size_t lanes_bytes(int64_t k) { return spread((size_t) round_up(k, L) * 4); }
 
 // Words of each piece in the order of runs.
 static void lanes_order(const uint32_t *x, int64_t n_word, uint32_t *out) {
@@ -401,9 +397,12 @@ static void lanes_order(const uint32_t *x, int64_t n_word, uint32_t *out) {
     }
 }
 
+#ifndef __AVX512BF16__
+static size_t f32_bytes(int64_t k) { return (size_t) k * 4; }
+static void f32_encode(const float *x, int64_t k, void *act) { memcpy(act, x, (size_t) k * 4); }
+static size_t lanes_bytes(int64_t k) { return spread((size_t) round_up(k, L) * 4); }
 static void lanes_encode(const float *x, int64_t k, void *act) { lanes_order((const uint32_t *) x, k, act); }
-
-#ifdef __AVX512BF16__
+#else
 static void pairs_encode(const float *x, int64_t k, uint16_t *out) {
     int64_t i = 0;
     for (; i + L <= k; i += L) {
@@ -442,11 +441,12 @@ static void bf16_lanes_encode(const float *x, int64_t k, void *act) {
     static const struct mm_path path_##name##_lanes = {MM_F32_LANES,  PANEL * L,    0, lanes_bytes, lanes_encode,           \
                                                        lanes_scratch, name##_lanes, 0, NULL};
 
+#ifndef __AVX512BF16__
 PATHS(f32, KIND_F32, f32, tiles_fma)
 PATHS(f16, KIND_F16, f32, tiles_fma)
 PATHS(bf16, KIND_BF16, f32, tiles_fma)
 PATHS(decode, KIND_DECODE, f32, tiles_fma)
-#ifdef __AVX512BF16__
+#else
 static void pair_dot(const struct mm_job *j) { dot_run(KIND_BF16_PAIR, j); }
 static void pair_lanes(const struct mm_job *j) { lanes_run(KIND_BF16_PAIR, j, tiles_dp); }
 static const struct mm_path path_pair_dot = {MM_BF16, 8, 0, pairs_bytes, bf16_encode, dot_scratch, pair_dot, 0, NULL};
@@ -456,18 +456,22 @@ static const struct mm_path path_pair_lanes = {
 
 enum { FEW = 4 };  // columns up to which the dot path wins
 
+#ifdef __AVX512BF16__
+const struct mm_path *mm_float_path_avx512(enum ggml_type type, int64_t n_col, bool exact);
+const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col, bool exact) {
+    if (type != GGML_TYPE_BF16 || exact) return mm_float_path_avx512(type, n_col, exact);
+    return n_col <= FEW ? &path_pair_dot : &path_pair_lanes;
+}
+#else
 const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col, bool exact) {
     const bool few = n_col <= FEW;
     (void) exact;
     switch (type) {
         case GGML_TYPE_F32: return few ? &path_f32_dot : &path_f32_lanes;
         case GGML_TYPE_F16: return few ? &path_f16_dot : &path_f16_lanes;
-        case GGML_TYPE_BF16:
-#ifdef __AVX512BF16__
-            if (!exact) return few ? &path_pair_dot : &path_pair_lanes;
-#endif
-            return few ? &path_bf16_dot : &path_bf16_lanes;
+        case GGML_TYPE_BF16: return few ? &path_bf16_dot : &path_bf16_lanes;
         default: return few ? &path_decode_dot : &path_decode_lanes;
     }
 }
+#endif
 #endif
