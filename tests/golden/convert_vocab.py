@@ -2,6 +2,7 @@
 
 usage: convert_vocab.py BUILD_FOLDER [NAME ...]      needs numpy and gguf. The last line is "N passed, N failed".
 """
+import base64
 import json
 import os
 import subprocess
@@ -24,10 +25,10 @@ def added(*rows):
     return [{"id": i, "content": text, "special": special} for i, text, special in rows]
 
 
-def model(folder, bert=False):
+def model(folder, bert=False, n=V):
     e, t = 32, {}
     embd = "embeddings.word_embeddings.weight" if bert else "model.embed_tokens.weight"
-    t[embd] = np.zeros((V, e), np.float32)
+    t[embd] = np.zeros((n, e), np.float32)
     if bert:
         t["embeddings.position_embeddings.weight"], t["embeddings.token_type_embeddings.weight"] = np.zeros((16, e), np.float32), np.zeros((2, e), np.float32)
         for n in ("embeddings.LayerNorm", "encoder.layer.0.attention.output.LayerNorm", "encoder.layer.0.output.LayerNorm"):
@@ -43,7 +44,7 @@ def model(folder, bert=False):
             t[f"model.layers.0.{n}_layernorm.weight"] = np.ones(e, np.float32)
     safetensors(os.path.join(folder, "model.safetensors"), t, "F32")
     config = {"architectures": ["BertModel" if bert else "LlamaForCausalLM"], "hidden_size": e, "num_hidden_layers": 1, "intermediate_size": e, "num_attention_heads": 4, "max_position_embeddings": 16,
-              "rms_norm_eps": 1e-5, "layer_norm_eps": 1e-5, "vocab_size": V, "eos_token_id": [7, 8]}
+              "rms_norm_eps": 1e-5, "layer_norm_eps": 1e-5, "vocab_size": n, "eos_token_id": [7, 8]}
     json.dump({**config, **({"type_vocab_size": 2} if bert else {})}, open(os.path.join(folder, "config.json"), "w"))
 
 
@@ -111,6 +112,53 @@ def unigram(folder):
     return {"tokenizer.ggml.model": "t5", "tokenizer.ggml.token_type": [UNKNOWN, NORMAL, NORMAL, CONTROL] + [UNUSED] * 20, "tokenizer.ggml.eos_token_id": 3, "tokenizer.ggml.add_space_prefix": True}
 
 
+# ---- tiktoken's -----------------------------------------------------------------------------------------------------------------
+def join_best(word, ranks):
+    """What tiktoken does: of two neighbours, those first that are a token of the lowest rank; of several, the leftmost."""
+    parts = [bytes([b]) for b in word]
+    while True:
+        at = [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]
+        if not at:
+            return [ranks[p] for p in parts]
+        i = min(at)[1]
+        parts[i:i + 2] = [parts[i] + parts[i + 1]]
+
+
+def random_ranks(n, rng):
+    """256 bytes in some order, then tokens that join two earlier ones, some of which can be joined in several ways."""
+    tokens = [bytes([b]) for b in rng.permutation(256)] + ["é".encode()]
+    while len(tokens) < n:
+        pool = [b"a", b"b", b"c", b"d", b"e"] + [t for t in tokens[256:] if len(t) < 6]
+        t = pool[rng.integers(len(pool))] + pool[rng.integers(len(pool))]
+        tokens += [t] * (t not in tokens)
+    return {t: i for i, t in enumerate(tokens)}
+
+
+def ranked(folder, file, pre, n, special, **more):
+    rng = np.random.default_rng(3)
+    ranks = random_ranks(400, rng)
+    model(folder, n=n)
+    put(folder, **{file.replace(".", "__"): "".join(f"{base64.b64encode(t).decode()} {i}\n" for t, i in ranks.items())}, **more)
+    words = ["".join(rng.choice(list("abcdeé"), rng.integers(1, 30))) for _ in range(400)]
+    ids = [i for w in words for i in join_best(w.encode(), ranks) + [ranks[b"\n"]]]
+    return {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre, "text": ("\n".join(words) + "\n", ids), "special": special}
+
+
+def kimi(folder):
+    return ranked(folder, "tiktoken.model", "kimi-k2", 403, {400: "[BOS]", 401: "[EOS]"}, tokenizer_config__json={
+        "added_tokens_decoder": {"400": {"content": "[BOS]", "special": True}, "401": {"content": "[EOS]", "special": True}}, "bos_token": "[BOS]", "eos_token": "[EOS]"})
+
+
+def talkie(folder):
+    return ranked(folder, "vocab.txt", "talkie", 65540, {65535: "<|endoftext|>", 65536: "<|end|>", 65539: "<|system|>"})
+
+
+def bad_rank(folder):
+    model(folder)
+    put(folder, tiktoken__model="YQ== 0\nYg==\n")
+    return "'Yg==' is no token in base64 with its rank"
+
+
 def no_files(folder):
     model(folder)
     return "holds neither tokenizer.json nor a sentencepiece model"
@@ -128,7 +176,7 @@ def too_many(folder):
     return "but the model has 24 rows for tokens"
 
 
-CASES = [vocab_txt, wordpiece, bpe, spm, spm_as_bpe, unigram, no_files, other_kind, too_many]
+CASES = [vocab_txt, wordpiece, bpe, spm, spm_as_bpe, unigram, kimi, talkie, bad_rank, no_files, other_kind, too_many]
 
 
 def check(lamina, case, folder):
@@ -139,6 +187,14 @@ def check(lamina, case, folder):
     if p.returncode:
         return p.stderr.strip()[-300:]
     fields = gguf.GGUFReader(out).fields
+    for i, text in want.pop("special", {}).items():
+        if (fields["tokenizer.ggml.tokens"].contents(i), fields["tokenizer.ggml.token_type"].contents(i)) != (text, CONTROL):
+            return f"token {i} is not {text}"
+    text, ids = want.pop("text", (None, None))
+    if text:
+        said = subprocess.run([lamina, "tokenize", "-m", out, "--ids", "--no-bos", "-f", "-"], input=text, capture_output=True, text=True)
+        if said.returncode or json.loads(said.stdout) != ids:
+            return "a text's tokens are others"
     for key, value in want.items():
         got = fields[key].contents() if key in fields else None
         if got != value:

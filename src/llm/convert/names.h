@@ -19,14 +19,6 @@ static const struct ckpt_name names_gemma2[] = {
     END,
 };
 
-static const struct ckpt_name names_mixtral[] = {
-    N(ffn_gate_inp, "block_sparse_moe.gate"),
-    N(ffn_gate_exps, "block_sparse_moe.experts.{}.w1"),
-    N(ffn_down_exps, "block_sparse_moe.experts.{}.w2"),
-    N(ffn_up_exps, "block_sparse_moe.experts.{}.w3"),
-    END,
-};
-
 static const struct ckpt_name names_gpt2[] = {
     N(token_embd, "wte"),       N(position_embd, "wpe"),
     N(output_norm, "ln_f"),     N(attn_norm, "ln_1"),

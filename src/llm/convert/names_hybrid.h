@@ -252,15 +252,8 @@ static const struct ckpt_name names_minimax01[] = {
     N(attn_gate, "self_attn.output_gate"),
     N(attn_norm_2, "self_attn.norm"),
     N(attn_output, "self_attn.o_proj|self_attn.out_proj"),
-    N(ffn_gate_inp, "block_sparse_moe.gate"),
-    NAMES_W123("block_sparse_moe"),
     END,
 };
-
-#define NAMES_KDA(at)                                                                                                       \
-    N(attn_q, at ".q_proj"), N(attn_k, at ".k_proj"), N(attn_v, at ".v_proj"), N(ssm_conv1d_q, at ".q_conv1d"),             \
-        N(ssm_conv1d_k, at ".k_conv1d"), N(ssm_conv1d_v, at ".v_conv1d"), N(ssm_beta, at ".b_proj"),                        \
-        N(ssm_dt, at ".dt_bias"), N(ssm_norm, at ".o_norm")
 
 // scores of residuals are a norm's weights times a projection's; published logarithms have zeros behind those of the heads
 static const struct ckpt_name names_kimi[] = {
@@ -268,31 +261,18 @@ static const struct ckpt_name names_kimi[] = {
     NO(attn_res_score, "self_attention_res_norm&self_attention_res_proj", "product"),
     NO(ffn_res_score, "mlp_res_norm&mlp_res_proj", "product"),
     N(attn_gate, "self_attn.g_proj"),
-    N(ssm_g, "self_attn.g_proj"),
     N(ffn_routed_down, "block_sparse_moe.routed_expert_down_proj"),
     N(ffn_routed_up, "block_sparse_moe.routed_expert_up_proj"),
     N(ffn_routed_norm, "block_sparse_moe.routed_expert_norm"),
     NAMES_MLA,
-    NAMES_KDA("self_attn"),
     NV(ssm_a, "self_attn.A_log", "@0;H"),
-    N(ssm_f_a, "self_attn.f_a_proj"),
-    N(ssm_f_b, "self_attn.f_b_proj"),
-    N(ssm_g_a, "self_attn.g_a_proj"),
-    N(ssm_g_b, "self_attn.g_b_proj"),
     N(ffn_gate, "mlp.gate_proj|block_sparse_moe.gate_proj"),
     N(ffn_up, "mlp.up_proj|block_sparse_moe.up_proj"),
     N(ffn_down, "mlp.down_proj|block_sparse_moe.down_proj"),
-    N(ffn_gate_inp, "block_sparse_moe.gate"),
-    N(exp_probs_b, "block_sparse_moe.gate.e_score_correction_bias"),
-    NAMES_W123("block_sparse_moe"),
-    N(ffn_gate_shexp, "block_sparse_moe.shared_experts.gate_proj"),
-    N(ffn_up_shexp, "block_sparse_moe.shared_experts.up_proj"),
-    N(ffn_down_shexp, "block_sparse_moe.shared_experts.down_proj"),
     END,
 };
 
 static const struct ckpt_name names_bailingmoe3[] = {
-    N(token_embd, "model.word_embeddings"),
     NV(attn_k_b, "attention.kv_b_proj", "H,kd-R+vd[0:kd-R],r > 021"),
     NV(attn_v_b, "attention.kv_b_proj", "H,kd-R+vd[kd-R:kd-R+vd],r"),
     N(attn_q_a, "attention.q_a_proj"),
@@ -302,7 +282,15 @@ static const struct ckpt_name names_bailingmoe3[] = {
     N(attn_kv_a_norm, "attention.kv_a_layernorm"),
     N(attn_gate, "attention.g_proj"),
     N(attn_output, "attention.dense"),
-    NAMES_KDA("attention"),
+    N(attn_q, "attention.q_proj"),
+    N(attn_k, "attention.k_proj"),
+    N(attn_v, "attention.v_proj"),
+    N(ssm_conv1d_q, "attention.q_conv1d"),
+    N(ssm_conv1d_k, "attention.k_conv1d"),
+    N(ssm_conv1d_v, "attention.v_conv1d"),
+    N(ssm_beta, "attention.b_proj"),
+    N(ssm_dt, "attention.dt_bias"),
+    N(ssm_norm, "attention.o_norm"),
     NO(ssm_a, "attention.A_log", "exp"),
     N(ssm_f_a, "attention.f_proj"),
     N(ssm_g_a, "attention.g_proj"),

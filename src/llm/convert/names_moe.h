@@ -7,9 +7,6 @@
 #define NAMES_MLA                                                                                                           \
     NV(attn_k_b, "self_attn.kv_b_proj", "H,kd-R+vd[0:kd-R],r > 021"),                                                       \
         NV(attn_v_b, "self_attn.kv_b_proj", "H,kd-R+vd[kd-R:kd-R+vd],r")
-#define NAMES_INDEXER                                                                                                       \
-    N(idx_q_b, "self_attn.indexer.wq_b"), N(idx_k, "self_attn.indexer.wk"), N(idx_k_norm, "self_attn.indexer.k_norm"),      \
-        N(idx_proj, "self_attn.indexer.weights_proj|self_attn.indexers_proj")
 #define NAMES_W123(at)                                                                                                      \
     N(ffn_gate_exps, at ".experts.{}.w1"), N(ffn_down_exps, at ".experts.{}.w2"), N(ffn_up_exps, at ".experts.{}.w3")
 // gate and up of an expert in one matrix, halves one after the other; as [expert, out, in] or [expert, in, out]
@@ -19,7 +16,6 @@
         NV(ffn_down_exps, at ".down_proj!", "X,E," wd "~X," wd ",E > 021")
 
 static const struct ckpt_name names_mla[] = {NAMES_MLA, END};
-static const struct ckpt_name names_mla_indexer[] = {NAMES_MLA, NAMES_INDEXER, END};
 
 static const struct ckpt_name names_mistral4[] = {
     NAMES_MLA,
@@ -86,13 +82,6 @@ static const struct ckpt_name names_granite_swa[] = {
     END,
 };
 
-static const struct ckpt_name names_minimax_m2[] = {
-    N(ffn_gate_inp, "block_sparse_moe.gate"),
-    NAMES_W123("block_sparse_moe"),
-    N(exp_probs_b, "block_sparse_moe.e_score_correction_bias"),
-    END,
-};
-
 // experts lie in one matrix, row by row; w2 is stored the other way round
 static const struct ckpt_name names_dbrx[] = {
     N(token_embd, "wte"),
@@ -134,12 +123,9 @@ static const struct ckpt_name names_laguna[] = {
     END,
 };
 
-static const struct ckpt_name names_maple[] = {N(token_embd, "model.word_embeddings|model.embed_tokens"), END};
-
 static const struct ckpt_name names_mimo2[] = {N(attn_sinks, "self_attn.attention_sink_bias!"), END};
 
 static const struct ckpt_name names_bailingmoe[] = {
-    N(token_embd, "model.word_embeddings"),
     N(attn_qkv, "attention.query_key_value"),
     N(attn_output, "attention.dense"),
     N(attn_q_norm, "attention.query_layernorm"),
@@ -180,8 +166,6 @@ static const struct ckpt_name names_arctic[] = {
     N(ffn_up, "residual_mlp.w3"),
     N(ffn_norm, "residual_layernorm"),
     N(ffn_norm_exps, "post_attention_layernorm"),
-    N(ffn_gate_inp, "block_sparse_moe.gate"),
-    NAMES_W123("block_sparse_moe"),
     END,
 };
 

@@ -37,7 +37,6 @@ static const struct ckpt_name names_muse_glimmer[] = {
 #define HY_HEAD(what) "model.hc_pre.hc_head.hc_head_" what "|model.hc_head.hc_head_" what "|model.hc_head.hc_" what
 static const struct ckpt_name names_hy_v4[] = {
     NAMES_MLA,
-    NAMES_INDEXER,
     N(attn_gate, "self_attn.linear_gate|self_attn.gate_proj"),
     N(attn_sinks, "self_attn.learnable_sink_param|self_attn.sinks"),
     NAMES_FUSED("mlp.experts", "Fx"),
@@ -60,7 +59,6 @@ static const struct ckpt_name names_dots3note[] = {
     NV(attn_v_b, "self_attn.kv_b_proj", "H," DOTS_KD "-R+" DOTS_VD "[" DOTS_KD "-R:" DOTS_KD "-R+" DOTS_VD "]," DOTS_R),
     NO(attn_q_a_norm, "self_attn.q_a_layernorm", "*{sqrt(E/ql)}"),  // the latents are made longer, which the file's norms do
     NO(attn_kv_a_norm, "self_attn.kv_a_layernorm", "*{sqrt(E/" DOTS_R ")}"),
-    NAMES_INDEXER,
     N(attn_k_norm, "self_attn.k_rope_only_layernorm"),
     N(attn_gate, "self_attn.g_proj"),
     N(ffn_gate_exps, "mlp.experts.{}.gate_proj"),
@@ -72,27 +70,15 @@ static const struct ckpt_name names_dots3note[] = {
 
 static const struct ckpt_name names_glm5_next[] = {
     NAMES_MLA,
-    NAMES_INDEXER,
     N(idx_compressor_gate, "self_attn.indexer.index_kpool_compress_gate"),
     N(idx_compressor_ape, "self_attn.indexer.index_kpool_compress_ape"),
-    NAMES_KDA("self_attn"),
     N(ssm_a, "self_attn.A_log|self_attn.forget_gate.A_log"),
-    N(ssm_f_a, "self_attn.f_a_proj|self_attn.forget_gate.f_a_proj"),
-    N(ssm_f_b, "self_attn.f_b_proj|self_attn.forget_gate.f_b_proj"),
-    N(ssm_g_a, "self_attn.g_a_proj"),
-    N(ssm_g_b, "self_attn.g_b_proj"),
     NAMES_STREAMS(hc_attn, "hc_attn_fn|attn_hc.fn", "hc_attn_base|attn_hc.base", "hc_attn_scale|attn_hc.scale"),
     NAMES_STREAMS(hc_ffn, "hc_ffn_fn|ffn_hc.fn", "hc_ffn_base|ffn_hc.base", "hc_ffn_scale|ffn_hc.scale"),
     END,
 };
 
 static const struct ckpt_name names_minimax_m3[] = {
-    N(ffn_gate_inp, "block_sparse_moe.gate|mlp.gate"),
-    N(exp_probs_b, "block_sparse_moe.e_score_correction_bias|mlp.gate.e_score_correction_bias"),
-    NAMES_W123("block_sparse_moe"),
-    N(ffn_gate_shexp, "block_sparse_moe.shared_experts.gate_proj|mlp.shared_experts.gate_proj"),
-    N(ffn_up_shexp, "block_sparse_moe.shared_experts.up_proj|mlp.shared_experts.up_proj"),
-    N(ffn_down_shexp, "block_sparse_moe.shared_experts.down_proj|mlp.shared_experts.down_proj"),
     N(idx_q_proj, "self_attn.index_q_proj|self_attn.indexer.q_proj"),
     N(idx_k_proj, "self_attn.index_k_proj|self_attn.indexer.k_proj"),
     N(idx_q_norm, "self_attn.index_q_norm|self_attn.indexer.q_norm"),

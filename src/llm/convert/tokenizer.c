@@ -3,6 +3,7 @@
 
 #include "convert/base64.h"
 #include "convert/pre_names.h"
+#include "convert/ranks.h"
 #include "convert/sentencepiece.h"
 #include "convert/vocab_out.h"
 #include "ggml/ext.h"
@@ -20,6 +21,15 @@ struct source {
     json_t *map, *added;  // special_tokens_map.json and added_tokens.json of older checkpoints; NULL: there are none
     struct vocab_out v;
     struct gguf_context *out;
+};
+
+// A vocabulary that has a line for each token.
+struct lines {
+    const char *file;
+    enum err (*add)(struct source *s, int64_t id, const char *at, size_t n);
+    enum err (*end)(struct source *s, const struct lines *how);
+    const char *pre, *special;
+    int64_t first;
 };
 
 static void set_u32(struct gguf_context *g, const char *key, int64_t v) {
@@ -146,7 +156,8 @@ static enum err add_wordpiece(struct source *s, int64_t id, const char *text, si
 
 static bool bracketed(const char *text, size_t n) { return n > 1 && text[0] == '[' && text[n - 1] == ']'; }
 
-static enum err end_wordpiece(struct source *s) {
+static enum err end_wordpiece(struct source *s, const struct lines *how) {
+    (void) how;
     TRY(take_added(s));
     if (!json_is_integer(json_object_get(s->config, "type_vocab_size")))
         set_u32(s->out, "tokenizer.ggml.token_type_count", 1);
@@ -240,7 +251,8 @@ static enum err add_rwkv_line(struct source *s, int64_t id, const char *at, size
     return vocab_out_set(&s->v, id, text, n_text, 0, LLAMA_TOKEN_TYPE_NORMAL);
 }
 
-static enum err end_plamo(struct source *s) {
+static enum err end_plamo(struct source *s, const struct lines *how) {
+    (void) how;
     s->v.has_scores = true;
     gguf_set_val_str(s->out, "tokenizer.ggml.model", "plamo2");
     gguf_set_val_bool(s->out, "tokenizer.ggml.add_space_prefix", false);
@@ -248,7 +260,8 @@ static enum err end_plamo(struct source *s) {
 }
 
 // Token 0 ends a text; a turn ends with a blank line.
-static enum err end_rwkv(struct source *s) {
+static enum err end_rwkv(struct source *s, const struct lines *how) {
+    (void) how;
     TRY(vocab_out_set(&s->v, 0, "<s>", 3, 0, LLAMA_TOKEN_TYPE_CONTROL));
     gguf_set_val_str(s->out, "tokenizer.ggml.model", "rwkv");
     gguf_set_val_str(s->out, "tokenizer.chat_template", "rwkv-world");
@@ -256,20 +269,41 @@ static enum err end_rwkv(struct source *s) {
     return ERR_OK;
 }
 
-// Vocabularies that have a line for each token.
-static const struct lines {
-    const char *file;
-    enum err (*add)(struct source *s, int64_t id, const char *at, size_t n);
-    enum err (*end)(struct source *s);
-} line_files[] = {{"vocab.txt", add_txt_line, end_wordpiece},
-                  {"tokenizer.jsonl", add_jsonl_line, end_plamo},
-                  {"rwkv_vocab_v20230424.txt", add_rwkv_line, end_rwkv}};
+static enum err add_ranks_line(struct source *s, int64_t id, const char *at, size_t n) {
+    (void) id;
+    return n > 0 ? ranks_add(&s->v, at, n) : ERR_OK;
+}
+
+static enum err end_ranks(struct source *s, const struct lines *how) {
+    TRY(ranks_merges(&s->v));
+    int64_t id = how->first;
+    for (const char *at = how->special; *at && id < s->v.n; id++) {
+        const size_t n = strcspn(at, " ");
+        TRY(vocab_out_set(&s->v, id, at, n, 0, LLAMA_TOKEN_TYPE_CONTROL));
+        at += n + (at[n] == ' ');
+    }
+    TRY(take_added(s));
+    gguf_set_val_str(s->out, "tokenizer.ggml.model", "gpt2");
+    gguf_set_val_str(s->out, "tokenizer.ggml.pre", how->pre);
+    return ERR_OK;
+}
+
+// What tiktoken's vocabularies don't say is in the programs that read them: how text is split, and which special tokens there are from
+// `first` on (Kimi's are in tokenizer_config.json).
+static const struct lines line_files[] = {
+    {"vocab.txt", add_ranks_line, end_ranks, "talkie", "<|endoftext|> <|end|> <|user|> <|assistant|> <|system|>", 65535},
+    {"vocab.txt", add_txt_line, end_wordpiece, NULL, NULL, 0},
+    {"tiktoken.model", add_ranks_line, end_ranks, "kimi-k2", "", 0},
+    {"qwen.tiktoken", add_ranks_line, end_ranks, "qwen2", "<|endoftext|> <|im_start|> <|im_end|>", 151643},
+    {"tokenizer.jsonl", add_jsonl_line, end_plamo, NULL, NULL, 0},
+    {"rwkv_vocab_v20230424.txt", add_rwkv_line, end_rwkv, NULL, NULL, 0}};
 
 static enum err convert_lines(struct source *s, const char *path, const struct lines *how) {
     char *data;
     uint64_t size;
     enum err e = read_all(path, &data, &size);
     int64_t id = 0;
+    if (e == ERR_OK && how == line_files && !ranks_line(data, strcspn(data, "\r\n"))) how++;  // of the same name
     for (const char *at = data; e == ERR_OK && at < data + size; id++) {
         size_t n = strcspn(at, "\n");
         const char *next = at + n + 1;
@@ -278,7 +312,7 @@ static enum err convert_lines(struct source *s, const char *path, const struct l
         at = next;
     }
     free(data);
-    return e == ERR_OK ? how->end(s) : e;
+    return e == ERR_OK ? how->end(s, how) : e;
 }
 
 static enum err convert_wordpiece(struct source *s, json_t *model) {
@@ -288,8 +322,9 @@ static enum err convert_wordpiece(struct source *s, json_t *model) {
         const size_t n = strlen(text);
         TRY(add_wordpiece(s, json_integer_value(id), text, n, bracketed(text, n)));
     }
-    return end_wordpiece(s);
+    return end_wordpiece(s, NULL);
 }
+
 static enum err take_merges(struct source *s, json_t *merges) {
     const size_t n = json_array_size(merges);
     s->v.merges = calloc(n + 1, sizeof(*s->v.merges));
@@ -485,7 +520,7 @@ static enum err convert_any(struct source *s) {
     return err_set(
         ERR_IO,
         "%s holds neither tokenizer.json nor a sentencepiece model (tokenizer.model, spiece.model), nor vocab.txt, "
-        "tokenizer.jsonl or RWKV's vocabulary",
+        "tiktoken.model, qwen.tiktoken, tokenizer.jsonl or RWKV's vocabulary",
         s->c->dir);
 }
 
