@@ -6,7 +6,8 @@
 
 #define MAX_NODES ((uint32_t) 1 << 20)
 #define MAX_SETS 16384u
-#define MAX_SET_NODES 65536u  // of one set
+#define MAX_SET_NODES 65536u               // of one set
+#define MAX_LOOKED_AT (2 * MAX_SET_NODES)  // on the way to one set: a bound of its time
 #define MAX_POOL ((size_t) 1 << 22)
 #define N_MASK 32
 #define UNKNOWN UINT32_MAX
@@ -46,7 +47,9 @@ struct matcher {
     uint32_t *found;  // nodes of the set being made
     size_t n_found, cap_found;
     uint32_t now;
+    uint32_t n_looked_at;
     bool full;                // a limit was hit
+    bool deep;                // that of one set, which forgetting does not help
     uint64_t *token_classes;  // per token: the classes of its bytes; NULL if not made or more than 64 classes
     struct mask masks[N_MASK];
     uint32_t clock;
@@ -141,6 +144,7 @@ static void close_work(struct matcher *m) {
         uint32_t node = node_of(m, at, parent);
         if (node == UNKNOWN || m->nodes[node].mark == m->epoch) continue;
         m->nodes[node].mark = m->epoch;
+        if (++m->n_looked_at > MAX_LOOKED_AT) m->full = m->deep = true;
         if (g->elems[at].kind != ELEM_RULE) {
             find_node(m, node);
             continue;
@@ -190,7 +194,8 @@ static uint32_t set_of(struct matcher *m) {
 
 static void begin_set(struct matcher *m) {
     m->epoch++;
-    m->n_work = m->n_found = 0;
+    m->n_work = m->n_found = m->n_looked_at = 0;
+    m->deep = false;
 }
 
 // Where the elements that `fits` lead; UNKNOWN if there is no room.
@@ -225,11 +230,20 @@ static uint32_t try_token(struct matcher *m, uint32_t set, llama_token token) {
     return set_of(m);
 }
 
+static uint32_t too_much(void) {
+    err_set(ERR_UNSUPPORTED, "grammar: too many ways to read the text, or nested too deep, to go on");
+    return DEAD;
+}
+
 static inline uint32_t step(struct matcher *m, uint32_t set, uint8_t byte) {
     if (set == DEAD) return DEAD;
     int class = m->g->byte_class[byte];
     size_t at = (size_t) set * (size_t) m->g->n_class + (size_t) class;
     if (m->next[at] == UNKNOWN) m->next[at] = try_class(m, set, class);
+    if (m->next[at] == UNKNOWN && m->deep) {
+        m->full = false;
+        m->next[at] = too_much();  // remembered: it would take as long for every token
+    }
     return m->next[at];
 }
 
@@ -290,11 +304,6 @@ static bool forget(struct matcher *m) {
     free(nodes);
     free(set);
     return ok;
-}
-
-static uint32_t too_much(void) {
-    err_set(ERR_UNSUPPORTED, "grammar: too many ways to read the text, or nested too deep, to go on");
-    return DEAD;
 }
 
 // From the present state, with a second try after forgetting.
