@@ -29,13 +29,13 @@ def norm(m, x, kind, name, eps=EPS):
 
 # ---- rotation -------------------------------------------------------------------------------------------------------
 def rotate(m, x, r, back=0):
-    """x [T, heads, D] by r: n (dims that turn), kind, base, f, type, orig, a, q (yarn_log_multiplier), fast, slow, factors (name), last."""
+    """x [T, heads, D] by r: n (dims that turn), kind, base, f, type, orig, a, q (yarn_log_multiplier), fast, slow, factors (name), n_factors (of which the first count), last."""
     d = x.shape[-1]
     n, base, f = r.get("n", d), r.get("base", 10000.0), r.get("f", 1.0)
     j, p = np.arange(n // 2), np.arange(back, back + len(x))[:, None]
     t = p * base ** (-2 * j / n)
     if r.get("factors"):
-        t = t / m.get(r["factors"] + ".weight", (n // 2,), "norm")
+        t = t / m.get(r["factors"] + ".weight", (r.get("n_factors", n // 2),), "norm")[:n // 2]
     theta, mag = t / (1.0 if r.get("type") == "none" else f), r.get("a", 1.0)
     if r.get("type") == "yarn":
         turn = lambda c: n * np.log(r["orig"] / (c * 2 * np.pi)) / (2 * np.log(base))

@@ -116,6 +116,7 @@ CASES = {
     "phi3-long-tied": case("phi3", K=1, tied=True, ffn="fused silu", rope=rope("neox", a=1.19, **LONG)),
     "phi3-plain": case("phi3", K=2, fused=True, ffn="fused silu", rope=rope("neox", n=8)),
     "phimoe": case("phimoe", norm="rms+b", K=2, qkv_bias=True, o_bias=True, out_bias=True, rope=rope("neox", **LONG), moe=dict(**EX, norm=True)),
+    "phimoe-half": case("phimoe", norm="rms+b", K=2, qkv_bias=True, o_bias=True, out_bias=True, rope=rope("neox", n=8, n_factors=8, **LONG), moe=dict(**EX, norm=True)),
     "granite-no-rope": case("granite", {"logit_scale": 8.0, "residual_scale": 0.22, "embedding_scale": 12.0, "attention.scale": 0.1, "rope.scaling.finetuned": False}, K=2, tied=True,
                             residual=0.22, embd_scale=12.0, scale=0.1, logit_scale=1 / 8),
     "granite-logit-scale": case("granite", {"logit_scale": 3.0}, o_bias=True, ffn_bias=True, logit_scale=1 / 3, **LLAMA),

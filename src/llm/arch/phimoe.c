@@ -7,7 +7,8 @@ static const struct arch_tensor tensors[] = {
     T_EMBD,
     T_OUT_NORM_B,
     {SLOT_output, "E,V", T_BIAS, 0, 0, 0, 0},
-    T_ROPE_LONG,
+    {SLOT_rope_factors_long, "E/H/2", T_OPT, 0, 0, 0, 0},  // the whole head's, however much of it turns
+    {SLOT_rope_factors_short, "E/H/2", T_OPT, 0, 0, 0, 0},
     T_NORM_B(attn_norm),
     T_QKV,
     {SLOT_attn_output, "H*Dv,E", T_BIAS | T_SCALE, 0, 0, 0, 0},
