@@ -246,13 +246,15 @@ static void seed_kimi(fuzz_put put, void *to) {
                                        HALF("self_attn.f_b_proj", 8, 4),
                                        HALF("self_attn.g_proj", 8, E),
                                        FULL("self_attn.o_norm.weight", 4),
-                                       HALF("self_attn.o_proj", E, 8),
+                                       {"self_attn.o_proj.weight", "F8_E4M3", 1, E, 8},
+                                       {"self_attn.o_proj.scale", "F8_E8M0", 1, 1, 1},
                                        HALF("block_sparse_moe.gate", 1, E),
                                        FULL("block_sparse_moe.gate.e_score_correction_bias", 1),
                                        HALF("block_sparse_moe.routed_expert_down_proj", 32, E),
                                        HALF("block_sparse_moe.routed_expert_up_proj", E, 32),
                                        FULL("block_sparse_moe.routed_expert_norm.weight", 32),
-                                       PACKED("block_sparse_moe.experts.0.w1", 32, 32),
+                                       {"block_sparse_moe.experts.0.w1.weight", "I8", 1, 32, 16},
+                                       {"block_sparse_moe.experts.0.w1.scale", "F8_E8M0", 1, 32, 1},
                                        PACKED("block_sparse_moe.experts.0.w2", 32, 32),
                                        PACKED("block_sparse_moe.experts.0.w3", 32, 32),
                                        HALF("block_sparse_moe.shared_experts.gate_proj", 32, E),
@@ -360,7 +362,8 @@ static void seed_classes(fuzz_put put, void *to) {
                                  "rotary_factor\":0.5,\"quantization_config\":"
                                  "{\"weight_block_size\":[4,4]},\"type_vocab_size\":2,\"relative_attention_num_buckets\":8,"
                                  "\"H_cycles\":1,\"L_cycles\":2,\"head_size\":4,\"n_shared_experts\":1,"
-                                 "\"conv_L_cache\":3,\"mamba_num_heads\":2,\"hidden_size_per_head\":4,\"swa_kv_lora_rank\":"
+                                 "\"conv_L_cache\":3,\"routed_scaling_factor\":1.5,\"mamba_num_heads\":2,\"hidden_size_per_"
+                                 "head\":4,\"swa_kv_lora_rank\":"
                                  "4,\"moe_primary_router_apply_softmax\":false";
     static const char lines[][96] = {"[PAD]\r\n[UNK]\n[unused1]\nhello\n##s\n",
                                      "[\"<unk>\",0.0,\"UNKNOWN\"]\n[\"<0x41>\",0,\"BYTE\"]\n[\"a\",-1.5,\"NORMAL\",1]\n",

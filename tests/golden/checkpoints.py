@@ -101,6 +101,16 @@ def published(form, tensors):
             code, scale, plain[name] = to_float8(w, 16)
             out[name] = ("F8_E4M3", code)
             out[name + "_scale_inv"] = scale
+        if form == "fp4" and w.ndim == 2 and ".experts." in name:  # scales are powers of two, in a tensor of another name
+            blocks, scales, plain[name] = to_mxfp4(w)
+            out[name], out[name.replace("weight", "scale")] = ("I8", blocks.reshape(len(w), -1)), ("F8_E8M0", scales)
+        elif form == "fp4" and w.ndim == 2 and ".attn.w" in name:
+            code, scale, _ = to_float8(w, 16)
+            e = np.round(np.log2(scale)).astype(int)
+            wide = (2.0 ** e).repeat(16, 0)[:w.shape[0]].repeat(16, 1)[:, :w.shape[1]]
+            code, value = float8(w / wide)
+            plain[name] = (value * wide).astype(np.float32)
+            out[name], out[name.replace("weight", "scale")] = ("F8_E4M3", code), ("F8_E8M0", (e + 127).astype(np.uint8))
         if form == "mxfp4" and w.ndim == 3:  # published as [expert, out, in]
             blocks, scales, value = to_mxfp4(np.ascontiguousarray(w.swapaxes(1, 2)))
             plain[name] = value.swapaxes(1, 2)
@@ -158,8 +168,8 @@ def check(lamina, lib, case, tmp):
         tensors = {**{"language_model." + k: w for k, w in tensors.items()}, "vision_model.layernorm_pre.weight": np.ones(8, np.float32), "multi_modal_projector.linear_1.weight": np.ones((8, 8), np.float32)}
     elif form:
         packed, plain = published(form, tensors)
-        extra = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [16, 16]}} if form == "fp8" else {}
-        a = convert(lamina, os.path.join(tmp, "a"), packed, {**d["config"], **extra}, "f32" if form == "fp8" else "bf16")
+        extra = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [16, 16]}} if form != "mxfp4" else {}
+        a = convert(lamina, os.path.join(tmp, "a"), packed, {**d["config"], **extra}, "bf16" if form == "mxfp4" else "f32")
         b = convert(lamina, os.path.join(tmp, "b"), plain, d["config"], "f32")
         got, base = ({t.name: t for t in gguf.GGUFReader(p).tensors} for p in (a, b))
         if got.keys() != base.keys():
@@ -167,7 +177,7 @@ def check(lamina, lib, case, tmp):
         for k, t in got.items():
             if form == "mxfp4" and "_exps.weight" in k and t.tensor_type.name != "MXFP4":
                 return f"{k} is {t.tensor_type.name}"
-            x = gguf.dequantize(t.data, t.tensor_type).ravel()
+            x = (t.data if t.tensor_type.name == "I32" else gguf.dequantize(t.data, t.tensor_type)).ravel()
             y = np.array(base[k].data).ravel()
             if t.tensor_type.name == "BF16":
                 y = gguf.dequantize(gguf.quantize(y, gguf.GGMLQuantizationType.BF16), gguf.GGMLQuantizationType.BF16)
@@ -190,7 +200,7 @@ def check(lamina, lib, case, tmp):
 # the file's graph knows no epsilon; the exact GELU, which files compute in its tanh form
 # files of gemma3n divide the variance of 1,024 activations by one less; later positions of random models carry that too far
 LOOSE = {"gemma3n": 1e-3, "qwen2-vl": 1e-6, "qwen2-5-vl": 1e-6, "bert": 1e-5, "roberta": 1e-5, "xlm-roberta": 1e-5, "xlm-roberta-rank": 1e-5}
-FORMS = ["deepseek-v2+fp8", "gpt-oss+mxfp4", "qwen3-5+mtp", "qwen3-next+mtp", "llama4+vision"]
+FORMS = ["deepseek-v2+fp8", "deepseek-v4+fp4", "gpt-oss+mxfp4", "qwen3-5+mtp", "qwen3-next+mtp", "llama4+vision"]
 
 
 def main():

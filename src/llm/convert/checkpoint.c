@@ -19,10 +19,11 @@ static const struct dtype {
     size_t size;
     enum ckpt_kind kind;
 } dtypes[] = {
-    {"F32", GGML_TYPE_F32, 4, CKPT_PLAIN}, {"F16", GGML_TYPE_F16, 2, CKPT_PLAIN},   {"BF16", GGML_TYPE_BF16, 2, CKPT_PLAIN},
-    {"F64", GGML_TYPE_F64, 8, CKPT_PLAIN}, {"I64", GGML_TYPE_I64, 8, CKPT_PLAIN},   {"I32", GGML_TYPE_I32, 4, CKPT_PLAIN},
-    {"I16", GGML_TYPE_I16, 2, CKPT_PLAIN}, {"I8", GGML_TYPE_I8, 1, CKPT_PLAIN},     {"U8", GGML_TYPE_I8, 1, CKPT_PLAIN},
-    {"BOOL", GGML_TYPE_I8, 1, CKPT_PLAIN}, {"F8_E4M3", GGML_TYPE_I8, 1, CKPT_E4M3}, {"F8_E5M2", GGML_TYPE_I8, 1, CKPT_E5M2}};
+    {"F32", GGML_TYPE_F32, 4, CKPT_PLAIN},  {"F16", GGML_TYPE_F16, 2, CKPT_PLAIN},   {"BF16", GGML_TYPE_BF16, 2, CKPT_PLAIN},
+    {"F64", GGML_TYPE_F64, 8, CKPT_PLAIN},  {"I64", GGML_TYPE_I64, 8, CKPT_PLAIN},   {"I32", GGML_TYPE_I32, 4, CKPT_PLAIN},
+    {"I16", GGML_TYPE_I16, 2, CKPT_PLAIN},  {"I8", GGML_TYPE_I8, 1, CKPT_PLAIN},     {"U8", GGML_TYPE_I8, 1, CKPT_PLAIN},
+    {"BOOL", GGML_TYPE_I8, 1, CKPT_PLAIN},  {"F8_E4M3", GGML_TYPE_I8, 1, CKPT_E4M3}, {"F8_E5M2", GGML_TYPE_I8, 1, CKPT_E5M2},
+    {"F8_E8M0", GGML_TYPE_I8, 1, CKPT_E8M0}};
 
 static const struct dtype *find_dtype(const char *name) {
     for (size_t i = 0; name && i < sizeof(dtypes) / sizeof(dtypes[0]); i++)

@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-enum ckpt_kind { CKPT_PLAIN, CKPT_E4M3, CKPT_E5M2, CKPT_MXFP4 };  // the others: packed.h
+enum ckpt_kind { CKPT_PLAIN, CKPT_E4M3, CKPT_E5M2, CKPT_E8M0, CKPT_MXFP4 };  // the others: packed.h
 
 struct ckpt_tensor {
     const char *name;     // owner: the checkpoint

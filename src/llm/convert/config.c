@@ -398,8 +398,9 @@ static bool evaluate(json_t *config, const char *text, size_t n, double *out) {
 static void write_class_key(json_t *config, const char *arch, const struct class_key *k, struct gguf_context *out) {
     char key[160];
     snprintf(key, sizeof(key), "%s.%s", arch, k->key);
-    if (k->kind == DROP) gguf_remove_key(out, key);
-    for (const char *at = k->value; k->kind != DROP && at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+    const enum kind kind = (enum kind) k->value[0];
+    if (kind == DROP) gguf_remove_key(out, key);
+    for (const char *at = k->value + 1; kind != DROP && at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
         const size_t n = strcspn(at, "|");
         double v;
         char path[128];
@@ -413,13 +414,13 @@ static void write_class_key(json_t *config, const char *arch, const struct class
             if (!list) continue;
             v = (double) layers_leading(list, "dense");
         } else if (json_is_array(list)) {
-            write_key(out, arch, k->key, k->kind, list);
+            write_key(out, arch, k->key, kind, list);
             return;
         } else if (!evaluate(config, at, n, &v))
             continue;
-        if (k->kind == COUNT) set_count(out, arch, k->key, (int64_t) v);
-        if (k->kind == REAL) set_real(out, arch, k->key, v);
-        if (k->kind == FLAG) gguf_set_val_bool(out, key, v != 0);
+        if (kind == COUNT) set_count(out, arch, k->key, (int64_t) v);
+        if (kind == REAL) set_real(out, arch, k->key, v);
+        if (kind == FLAG) gguf_set_val_bool(out, key, v != 0);
         return;
     }
 }

@@ -1,5 +1,5 @@
 // 8-bit floats with scales per block of rows and columns (DeepSeek-V3) or per row or tensor, and MXFP4: 16 bytes with 32 values of 4 bits, a
-// power of two for them in another tensor (gpt-oss). Sources: OCP 8-bit Floating Point Specification 1.0, OCP Microscaling Formats 1.0.
+// power of two for them in another tensor (gpt-oss, Kimi K3, DeepSeek-V4). Sources: OCP 8-bit Floating Point Specification 1.0, OCP Microscaling Formats 1.0.
 #include "convert/packed.h"
 
 #include <inttypes.h>
@@ -19,21 +19,46 @@ static struct ckpt_tensor *beside(const struct checkpoint *c, const struct ckpt_
     return n > 0 && n < (int) sizeof(name) ? checkpoint_find(c, name) : NULL;
 }
 
+static bool ends_with(const char *text, const char *end) {
+    const size_t n = strlen(text), k = strlen(end);
+    return n > k && strcmp(text + n - k, end) == 0;
+}
+
+static enum err bad_scales(const struct ckpt_tensor *s, const struct ckpt_tensor *t) {
+    return err_set(ERR_UNSUPPORTED, "the scales '%s' of '%s' are of no known form", s->name, t->name);
+}
+
+// The scales of "a.weight": "a.weight_scale_inv", "a.weight_scale", or "a.scale".
+static struct ckpt_tensor *scales_of(const struct checkpoint *c, const struct ckpt_tensor *t) {
+    char name[512];
+    struct ckpt_tensor *s = beside(c, t, "_scale_inv");
+    if (!s) s = beside(c, t, "_scale");
+    if (s || !ends_with(t->name, ".weight")) return s;
+    snprintf(name, sizeof(name), "%.*s.scale", (int) (strlen(t->name) - strlen(".weight")), t->name);
+    return checkpoint_find(c, name);
+}
+
 static enum err join_float8(struct checkpoint *c, struct ckpt_tensor *t) {
-    static const char *const suffixes[] = {"_scale_inv", "_scale"};
-    struct ckpt_tensor *s = NULL;
-    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]) && !s; i++) s = beside(c, t, suffixes[i]);
+    struct ckpt_tensor *s = scales_of(c, t);
     if (!s) return ERR_OK;
-    if (t->n_dims != 2 || s->n_dims > 2 || s->kind != CKPT_PLAIN)
-        return err_set(ERR_UNSUPPORTED, "the scales '%s' of '%s' are of no known form", s->name, t->name);
+    if (t->n_dims != 2 || s->n_dims > 2 || (s->kind != CKPT_PLAIN && s->kind != CKPT_E8M0)) return bad_scales(s, t);
     s->used = true;
     t->i_scale = (int64_t) (s - c->tensors);
     return ERR_OK;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    const size_t n = strlen(text), k = strlen(end);
-    return n > k && strcmp(text + n - k, end) == 0;
+// DeepSeek-V4: "a.weight" [rows, n / 2] of bytes and "a.scale" [rows, n / 32], which become one tensor in place.
+static enum err join_bytes(struct checkpoint *c, struct ckpt_tensor *t) {
+    struct ckpt_tensor *s = scales_of(c, t);
+    if (!s) return ERR_OK;
+    if (t->n_dims != 2 || s->n_dims != 2 || s->kind != CKPT_E8M0 || s->shape[0] != t->shape[0] ||
+        s->shape[1] * 16 != t->shape[1])
+        return bad_scales(s, t);
+    s->used = true;
+    t->kind = CKPT_MXFP4;
+    t->shape[1] = s->shape[1] * 32;
+    t->i_scale = (int64_t) (s - c->tensors);
+    return ERR_OK;
 }
 
 // Published by their blocks (gpt-oss: "_blocks" [..., n / 32, 16] and "_scales" [..., n / 32]), or as compressed-tensors has them (Kimi K3:
@@ -45,7 +70,7 @@ static enum err join_mxfp4(struct checkpoint *c, size_t i_blocks) {
     char name[512];
     snprintf(name, sizeof(name), "%.*s_scale%s", (int) n, b->name, rows ? "" : "s");
     struct ckpt_tensor *s = checkpoint_find(c, name);
-    if (!s || s->type != GGML_TYPE_I8 || s->kind != CKPT_PLAIN) return ERR_OK;
+    if (!s || s->type != GGML_TYPE_I8 || (s->kind != CKPT_PLAIN && s->kind != CKPT_E8M0)) return ERR_OK;
     bool fits = rows ? s->n_dims == 2 && b->n_dims == 2 && s->shape[1] * 16 == b->shape[1]
                      : b->n_dims >= 2 && s->n_dims == b->n_dims - 1 && b->shape[b->n_dims - 1] == 16;
     for (int i = 0; fits && i < s->n_dims - rows; i++) fits = s->shape[i] == b->shape[i];
@@ -73,6 +98,8 @@ enum err packed_join(struct checkpoint *c) {
         else if (c->tensors[i].type == GGML_TYPE_I8 &&
                  (ends_with(c->tensors[i].name, "_blocks") || ends_with(c->tensors[i].name, "_packed")))
             TRY(join_mxfp4(c, i));
+        else if (c->tensors[i].type == GGML_TYPE_I8)
+            TRY(join_bytes(c, &c->tensors[i]));
     }
     c->scales = calloc(1, sizeof(*c->scales));
     return c->scales ? ERR_OK : err_set(ERR_NOMEM, "no memory for scales");
@@ -95,7 +122,10 @@ static float float8(uint8_t v, int e, int m) {
 
 static enum err read_float8(const struct checkpoint *c, const struct ckpt_tensor *t, int64_t i0, int64_t n, float *out) {
     float table[256];
-    for (int i = 0; i < 256; i++) table[i] = t->kind == CKPT_E4M3 ? float8((uint8_t) i, 4, 3) : float8((uint8_t) i, 5, 2);
+    for (int i = 0; i < 256; i++)
+        table[i] = t->kind == CKPT_E4M3   ? float8((uint8_t) i, 4, 3)
+                   : t->kind == CKPT_E5M2 ? float8((uint8_t) i, 5, 2)
+                                          : ldexpf(i == 255 ? NAN : 1, i - 127);
     uint8_t *raw = malloc((size_t) n);
     if (!raw) return err_set(ERR_NOMEM, "no memory to read '%s'", t->name);
     const enum err e = file_read(&c->files[t->i_file], t->offset + (uint64_t) i0, raw, (size_t) n);

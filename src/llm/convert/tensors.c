@@ -378,13 +378,15 @@ void convert_name_the_rest(const struct convert *k) {
                                            "embed_audio",
                                            "embed_vision"};
     const bool tied = json_is_true(config_get(k->config, "tie_word_embeddings"));
+    int left = 0;
     for (size_t i = 0; i < k->c.n_tensors; i++) {
         const struct ckpt_tensor *t = &k->c.tensors[i];
         bool silent = t->used || (tied && strcmp(t->name, "lm_head.weight") == 0);
         for (size_t n = 0; n < sizeof(kept_out) / sizeof(kept_out[0]); n++) silent |= strstr(t->name, kept_out[n]) != NULL;
-        if (!silent)
+        if (!silent && left++ < 20)
             ggml_log_write(GGML_LOG_LEVEL_WARN,
                            "the tensor '%s' of the checkpoint has no place in architecture %s and is left out\n", t->name,
                            k->arch->name);
     }
+    if (left > 20) ggml_log_write(GGML_LOG_LEVEL_WARN, "%d more tensors are left out\n", left - 20);
 }
