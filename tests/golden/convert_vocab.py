@@ -159,6 +159,26 @@ def bad_rank(folder):
     return "'Yg==' is no token in base64 with its rank"
 
 
+def quantized(folder):
+    model(folder)
+    with open(os.path.join(folder, "config.json"), "r+") as f:
+        d = json.load(f)
+        f.seek(0)
+        json.dump({**d, "quantization_config": {"quant_method": "gptq", "bits": 4}}, f)
+    return "the weights are quantized by gptq"
+
+
+def other_shape(folder):
+    """Matrices of other sides than config.json says."""
+    model(folder)
+    put(folder, tokenizer__json={"model": BPE, "pre_tokenizer": PRE})
+    with open(os.path.join(folder, "config.json"), "r+") as f:
+        d = json.load(f)
+        f.seek(0)
+        json.dump({**d, "intermediate_size": 64}, f)
+    return "'model.layers.0.mlp.gate_proj.weight' holds 1024 values for blk.0.ffn_gate.weight"
+
+
 def no_files(folder):
     model(folder)
     return "holds neither tokenizer.json nor a sentencepiece model"
@@ -176,7 +196,7 @@ def too_many(folder):
     return "but the model has 24 rows for tokens"
 
 
-CASES = [vocab_txt, wordpiece, bpe, spm, spm_as_bpe, unigram, kimi, talkie, bad_rank, no_files, other_kind, too_many]
+CASES = [vocab_txt, wordpiece, bpe, spm, spm_as_bpe, unigram, kimi, talkie, bad_rank, quantized, other_shape, no_files, other_kind, too_many]
 
 
 def check(lamina, case, folder):

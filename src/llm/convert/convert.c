@@ -183,6 +183,14 @@ static enum err write_keys(struct convert *k) {
     return arch_read_keys(&k->hp, &b, (int) embd->shape[0]);
 }
 
+// Weights in forms that only their own programs read.
+static enum err refuse_quantized(const struct convert *k) {
+    const char *method = json_string_value(config_path(k->config, "quantization_config.quant_method"));
+    if (!method || strlen(method) < 3 || !strstr("gptq awq bitsandbytes hqq aqlm eetq quanto torchao", method))
+        return ERR_OK;
+    return err_set(ERR_UNSUPPORTED, "the weights are quantized by %s; convert the checkpoint they were made from", method);
+}
+
 static enum err convert(struct convert *k, const char *checkpoint, const char *path) {
     const enum ggml_type type = k->params->type;
     if (type != GGML_TYPE_F32 && type != GGML_TYPE_F16 && type != GGML_TYPE_BF16 && type != GGML_TYPE_Q8_0)
@@ -191,6 +199,7 @@ static enum err convert(struct convert *k, const char *checkpoint, const char *p
     TRY(checkpoint_open(&k->c, checkpoint));
     TRY(read_config(k));
     TRY(config_class(k->config, &k->cls));
+    TRY(refuse_quantized(k));
     json_t *block = config_path(k->config, "quantization_config.weight_block_size");
     for (size_t i = 0; i < 2; i++) k->c.block[i] = json_integer_value(json_array_get(block, i));
     k->arch = arch_by_name(k->cls->arch);

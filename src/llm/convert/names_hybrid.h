@@ -248,7 +248,6 @@ static const struct ckpt_name names_qwen35moe[] = {
 };
 
 static const struct ckpt_name names_minimax01[] = {
-    N(attn_qkv, "self_attn.qkv_proj"),
     N(attn_gate, "self_attn.output_gate"),
     N(attn_norm_2, "self_attn.norm"),
     N(attn_output, "self_attn.o_proj|self_attn.out_proj"),
@@ -294,6 +293,5 @@ static const struct ckpt_name names_bailingmoe3[] = {
     NO(ssm_a, "attention.A_log", "exp"),
     N(ssm_f_a, "attention.f_proj"),
     N(ssm_g_a, "attention.g_proj"),
-    N(exp_probs_b, "mlp.gate.expert_bias"),
     END,
 };

@@ -101,16 +101,11 @@ static const struct ckpt_name names_afmoe[] = {
     N(ffn_norm, "pre_mlp_layernorm"),
     N(post_ffw_norm, "post_mlp_layernorm"),
     N(ffn_gate_inp, "mlp.router.gate"),
-    N(exp_probs_b, "mlp.expert_bias"),
     END,
 };
 
-static const struct ckpt_name names_exaone_moe[] = {N(exp_probs_b, "mlp.e_score_correction_bias"), END};
-static const struct ckpt_name names_ernie4_5_moe[] = {N(exp_probs_b, "mlp.moe_statics.e_score_correction_bias"), END};
-
 static const struct ckpt_name names_hy_v3[] = {
     N(ffn_gate_inp, "mlp.router.gate"),
-    N(exp_probs_b, "mlp.expert_bias"),
     N(ffn_gate_shexp, "mlp.shared_mlp.gate_proj"),
     N(ffn_up_shexp, "mlp.shared_mlp.up_proj"),
     N(ffn_down_shexp, "mlp.shared_mlp.down_proj"),
@@ -123,14 +118,11 @@ static const struct ckpt_name names_laguna[] = {
     END,
 };
 
-static const struct ckpt_name names_mimo2[] = {N(attn_sinks, "self_attn.attention_sink_bias!"), END};
-
 static const struct ckpt_name names_bailingmoe[] = {
     N(attn_qkv, "attention.query_key_value"),
     N(attn_output, "attention.dense"),
     N(attn_q_norm, "attention.query_layernorm"),
     N(attn_k_norm, "attention.key_layernorm"),
-    N(exp_probs_b, "mlp.gate.expert_bias"),
     N(nextn_shared_head_norm, "final_layernorm|shared_head.norm"),
     END,
 };

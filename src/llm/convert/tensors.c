@@ -219,9 +219,9 @@ static enum err piece_shape(const struct convert *k, const struct piece *p, cons
         return ERR_OK;
     }
     const struct ckpt_tensor *t = p->segments[0].t;
-    if (p->n_segments > 1 || p->segments[0].view)
-        return err_set(ERR_FORMAT, "'%s' and its like hold %" PRId64 " values for %s, which has the shape %s: %" PRId64,
-                       t->name, count, p->name, row->shape, all);
+    if (known || p->n_segments > 1 || p->segments[0].view)
+        return err_set(ERR_FORMAT, "'%s' holds %" PRId64 " values for %s, which has the shape %s: %" PRId64, t->name, count,
+                       p->name, row->shape, all);
     n = 0;
     for (int i = t->n_dims - 1; i >= 0;
          i--)  // convolutions of one channel each keep a 1 in the middle, which files leave out
