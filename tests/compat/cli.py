@@ -105,6 +105,9 @@ def seeds_repeat():
 def options_come_from_the_environment():
     a = lamina("run", "-p", "Hello", "-n", "4", "--temp", "0", "-q", env={"LLAMA_ARG_MODEL": MODEL})
     assert a[0] == 0 and a[1], a
+    resident = lambda env: re.search(r"weights, mapped +(\S+)", lamina("plan", MODEL, env=env)[1].decode()).group(1)
+    assert resident({}) == resident({"LLAMA_ARG_MMAP": "1"}) != resident({"LLAMA_ARG_MMAP": "0"}) == resident({"LLAMA_ARG_NO_MMAP": "1"}) == "-"
+    assert lamina("run", "-m", MODEL, "-p", "Hello", "-n", "1", "-q", "--mmap", "-ndio")[0] == 0
     keys = {"LLAMA_ARG_OVERRIDE_KV": "llama.block_count=int:many"}  # the command line's list is instead of the environment's
     assert lamina("run", "-m", MODEL, "-p", "Hello", "-n", "1", "-q", "--override-kv", "a=int:1", "--override-kv", "b=int:2", env=keys)[0] == 0
     fails(2, "block_count should be a whole number", "run", "-m", MODEL, "-p", "x", env=keys)

@@ -322,15 +322,24 @@ static const char *env_first(const char *names) {
 }
 
 static int parse_env(struct params *p, const struct tool *tool) {
+    static const char no[] = "LLAMA_ARG_NO_";
+    const size_t n_no = sizeof(no) - 1;
     for (int i = 0; i < n_options; i++) {
         const struct opt *o = &options[i];
         const char *value = o->env && takes(tool, o) ? env_first(o->env) : NULL;
+        bool opposite = false;
+        if (!value && o->env && takes(tool, o) && !o->arg && strncmp(o->env, no, n_no) == 0) {
+            char name[64];  // LLAMA_ARG_X says the opposite of LLAMA_ARG_NO_X
+            snprintf(name, sizeof(name), "LLAMA_ARG_%s", o->env + n_no);
+            value = env_get(name);
+            opposite = value != NULL;
+        }
         if (!value) continue;
         if (o->kind == K_ON || o->kind == K_OFF) {
             static const char *const words[] = {"0", "false", "off", "disabled", "1", "true", "on", "enabled", NULL};
             const int word = among(value, words);
             if (word < 0) return wrong(o, o->env, value, "1 or 0, on or off, true or false");
-            if (word < 4) continue;
+            if ((word < 4) != opposite) continue;
         }
         const int status = assign(p, o, o->env, value);
         if (status) return status;
