@@ -4,6 +4,23 @@
 
 #include "run/context.h"
 
+// The place of an adapter among those of the model that are still loaded, -1: it is of another one, or freed.
+static int place_of(const struct llama_model *m, const struct lora *lora) {
+    for (int i = 0; i < m->n_adapters; i++)
+        if (&m->adapters[i]->lora == lora) return i;
+    return -1;
+}
+
+enum err adapters_check(const struct llama_context *ctx) {
+    const struct lora_set *s = &ctx->adapters.loras;
+    for (int i = 0; i < s->n; i++) {
+        const int k = place_of(ctx->model, s->lora[i]);
+        if (k < 0 || ctx->model->adapters[k]->lora.number != s->number[i])
+            return err_set(ERR_INVALID, "an adapter that the context uses was freed; set others first");
+    }
+    return ERR_OK;
+}
+
 int32_t llama_set_adapters_lora(struct llama_context *ctx, struct llama_adapter_lora **adapters, size_t n_adapters,
                                 float *scales) {
     if (!ctx || (n_adapters && (!adapters || !scales))) {
@@ -15,13 +32,15 @@ int32_t llama_set_adapters_lora(struct llama_context *ctx, struct llama_adapter_
         return -1;
     }
     for (size_t i = 0; i < n_adapters; i++)
-        if (!adapters[i] || adapters[i]->model != ctx->model) {
-            (void) err_set(ERR_INVALID, "adapter %zu was loaded for another model", i);
+        if (!adapters[i] || place_of(ctx->model, &adapters[i]->lora) < 0) {
+            (void) err_set(ERR_INVALID, "adapter %zu was loaded for another model, or freed", i);
             return -1;
         }
     struct lora_set s = {0};
     for (size_t i = 0; i < n_adapters; i++) {
-        if (scales[i] == 0) continue;
+        int same = 0;  // one that is named twice counts once, as in the field
+        while (same < s.n && s.lora[same] != &adapters[i]->lora) same++;
+        if (scales[i] == 0 || same < s.n) continue;
         s.lora[s.n] = &adapters[i]->lora;
         s.number[s.n] = adapters[i]->lora.number;
         s.scale[s.n++] = scales[i];

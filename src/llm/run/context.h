@@ -138,6 +138,8 @@ MUST_USE enum err outputs_begin(struct llama_context *ctx, int n_tokens, int n_r
 MUST_USE enum err graph_init(struct llama_context *ctx);
 void graph_free(struct llama_context *ctx);
 MUST_USE enum err graph_reserve(struct llama_context *ctx);
+// adapters.c: whether none of those in use has been freed.
+MUST_USE enum err adapters_check(const struct llama_context *ctx);
 // An empty graph of this shape in a context of headers; what it is built for (gf, mem, train) is the caller's to say.
 void graph_open(const struct llama_context *ctx, struct graph *g, struct ggml_context *in, const struct ubatch_shape *n);
 // Gives the inputs of an allocated graph their content.

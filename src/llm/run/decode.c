@@ -236,6 +236,7 @@ int context_process(struct llama_context *ctx, const struct batch_view *b, bool 
         (void) err_set(ERR_INVALID, "decode: this model's decoder needs llama_encode first");
         return -1;
     }
+    if (adapters_check(ctx) != ERR_OK) return -1;
     if (data_whole(ctx->model) != ERR_OK) return -3;
     const int r = plan_make(ctx, b, !encode);
     if (r == 1) say_full(ctx, b);

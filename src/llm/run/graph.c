@@ -376,6 +376,7 @@ enum err graph_reserve(struct llama_context *ctx) {
     const struct arch *a = ctx->model->arch;
     const int n_seqs = ctx->cp.n_seq_max, n_prompt = n_prompt_rows(ctx), n_gen = least(n_seqs, n_prompt);
     const bool encode_only = a->flags & ARCH_ENCODER;
+    TRY(adapters_check(ctx));
     forget(ctx);
     ctx->at = &ctx->kept[0];
     if (a->flags & ARCH_ENCODER_DECODER) TRY(reserve(ctx, shape_for(ctx, n_prompt, 1, n_prompt, true)));

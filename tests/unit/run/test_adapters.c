@@ -124,7 +124,21 @@ static void test_lora(void **s) {
         logits_of(c, got);
         assert_true((memcmp(got, want, sizeof got) == 0) == (i & 1));
     }
+    // one that is named twice counts once
+    assert_int_equal(llama_set_adapters_lora(c, (struct llama_adapter_lora *[]){a, a}, 2, (float[]){scale, 0.25f}), 0);
+    logits_of(c, got);
+    assert_memory_equal(got, want, sizeof got);
+    // one that is freed while in use: nothing is computed with what was there
+    llama_adapter_lora_free(a);
+    llama_token t = 1;
+    assert_int_equal(llama_decode(c, llama_batch_get_one(&t, 1)), -1);
+    assert_error("adapter that the context uses was freed");
+    assert_int_equal(llama_set_adapters_lora(c, &a, 1, &scale), -1);
+    assert_error("or freed");
     assert_int_equal(llama_set_adapters_lora(c, NULL, 0, NULL), 0);
+    logits_of(c, got);
+    assert_memory_equal(got, plain, sizeof got);
+    a = llama_adapter_lora_init(m, lora_path);
     // an adapter of another model's
     struct llama_model *m2 = llama_model_load_from_file(path, llama_model_default_params());
     struct llama_context *c2 = context(m2);
