@@ -5,6 +5,7 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,6 +43,12 @@ static inline int file_replaceable(const char *path) {
     if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) return 0;
     errno = S_ISDIR(st.st_mode) ? EISDIR : EEXIST;
     return -1;
+}
+
+// Whether path, by whatever name, is the open file: writing there would destroy what is being read.
+static inline bool file_is(int fd, const char *path) {
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 // Gives a file that is whole its real name, if that is replaceable. 0 or -1.

@@ -457,8 +457,8 @@ def split_and_merge_give_the_same_weights():
     assert code == 0 and len(files) >= 2, (out, err)
     merged = os.path.join(TMP, "merged.gguf")
     assert lamina("merge", files[0], merged)[0] == 0
-    sums = [re.search(rb"crc32 of all weights: (\w+)", lamina("inspect", "--checksum", f)[1]).group(1) for f in (MODEL, merged)]
-    assert sums[0] == sums[1]
+    sums = [re.search(rb"crc32 of all weights: (\w+)", lamina("inspect", "--checksum", f)[1]).group(1) for f in (MODEL, merged, *files[:2])]
+    assert sums[0] == sums[1] == sums[2] != sums[3], sums
     a = lamina("run", "-m", files[0], "-p", "Hello", "-n", "4", "--temp", "0", "-q")
     assert a[0] == 0 and a == lamina("run", "-m", MODEL, "-p", "Hello", "-n", "4", "--temp", "0", "-q"), a
     before = open(merged, "rb").read()
@@ -467,6 +467,38 @@ def split_and_merge_give_the_same_weights():
     os.unlink(files[1])
     fails(1, re.escape(os.path.basename(files[1])), "run", "-m", files[0], "-p", "x")
     for f in files[:1] + files[2:] + [merged]:
+        os.unlink(f)
+
+
+@test
+def adapters_are_merged_into_all_parts():
+    """Two adapters and a model in parts: one file that writes what the model with both writes."""
+    def adapter(name, tensor, seed):
+        import random
+        r = random.Random(seed)
+        rows = lambda n: struct.pack(f"<{n}f", *(r.uniform(-0.05, 0.05) for _ in range(n)))
+        parts = [(tensor + b".lora_a", (576, 4)), (tensor + b".lora_b", (4, 576))]
+        keys = b"".join(S(k) + v for k, v in ((b"general.architecture", u32(8) + S(b"llama")), (b"general.type", u32(8) + S(b"adapter")),
+                                              (b"adapter.type", u32(8) + S(b"lora")), (b"adapter.lora.alpha", u32(6) + struct.pack("<f", 8))))
+        infos = b"".join(S(n) + u32(2) + u64(ne[0]) + u64(ne[1]) + u32(0) + u64(i * 4 * 576 * 4) for i, (n, ne) in enumerate(parts))
+        head = HDR(2, 4) + keys + infos
+        return write(name, head + bytes(-len(head) % 32) + rows(576 * 4) + rows(576 * 4))
+
+    a, b = adapter("a.lora", b"blk.0.attn_q.weight", 1), adapter("b.lora", b"blk.29.attn_q.weight", 2)
+    whole, merged, pre = os.path.join(TMP, "whole.gguf"), os.path.join(TMP, "merged.gguf"), os.path.join(TMP, "parts")
+    assert lamina("quantize", "-q", "--allow-requantize", "--pure", MODEL, whole, "F16")[0] == 0
+    first, *rest = lamina("split", "--split-max-tensors", "100", whole, pre)[1].decode().split()
+    sums = lambda f: {t["name"]: t["crc32"] for t in json.loads(lamina("inspect", "--json", "--checksum", f)[1])["tensors"]}
+    code, _, err = lamina("lora", "-m", first, "--lora", a, "--lora", b + ":0.5", "-o", merged)
+    assert code == 0, err
+    old, new = sums(whole), sums(merged)
+    assert sorted(old) == sorted(new) and {n for n in old if old[n] != new[n]} == {"blk.0.attn_q.weight", "blk.29.attn_q.weight"}
+    steps = os.path.join(TMP, "steps.gguf")
+    assert lamina("lora", whole, a, steps)[0] == 0 and lamina("lora", steps, b + ":0.5", merged)[0] == 0 and sums(merged) == new
+    for output in (first, rest[0]):
+        fails(1, "is a part of the model; name another", "lora", first, a, output)
+    fails(1, "is the model itself", "lora", whole, a, whole)
+    for f in (whole, merged, steps, first, *rest):
         os.unlink(f)
 
 

@@ -386,7 +386,22 @@ def big(lamina, tmp):
     # in a process of its own: a child begins with its parent's peak
     watch = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     p = subprocess.run([sys.executable, "-c", watch, lamina, "convert", "-q", "--outtype", "q8_0", folder, os.path.join(tmp, "big.gguf")], check=True, capture_output=True, text=True)
-    return None if int(p.stdout) < 120000 else f"{p.stdout.strip()} KB were needed"
+    if int(p.stdout) >= 120000:
+        return f"{p.stdout.strip()} KB were needed"
+    # the checkpoint must not be the output, by whatever name; the folder's name is the model's
+    model, link, out = os.path.join(folder, "model.safetensors"), os.path.join(tmp, "link"), os.path.join(tmp, "named.gguf")
+    os.symlink(model, link)
+    size = os.path.getsize(model)
+    for output in (model, link):
+        p = subprocess.run([lamina, "convert", "-q", folder, output], capture_output=True, text=True)
+        if p.returncode == 0 or "is a file of the checkpoint" not in p.stderr or os.path.getsize(model) != size:
+            return f"the checkpoint was the output: {p.stderr.strip()}"
+    for args, cwd in (((folder + "/", out), "."), ((".", out), folder)):
+        subprocess.run([os.path.abspath(lamina), "convert", "-q", "--outtype", "q8_0", *args], cwd=cwd, check=True)
+        name = json.loads(subprocess.run([lamina, "inspect", "--json", out], capture_output=True).stdout)["metadata"]["general.name"]
+        if name != "big":
+            return f"{args[0]} gave the name {name}"
+    return None
 
 
 def main():

@@ -1,6 +1,7 @@
 // lamina inspect: what a GGUF file holds, read through gguf.h alone, so that files of unknown architectures work too.
 #include "cli/console.h"
 #include "gguf.h"
+#include "tools/shards.h"
 #include "tools/tool.h"
 
 #include <inttypes.h>
@@ -94,32 +95,44 @@ struct sums {
     uint32_t all;
 };
 
-// CRC-32 of every tensor's bytes, read in pieces. 0, or the exit status.
-static int checksums(const struct gguf_context *g, const char *path, struct sums *out) {
+// CRC-32 of every tensor's bytes, read in pieces; each [tensors] or NULL. 0, or the exit status.
+static int sum_file(const struct source *s, uint32_t *each, uint32_t *all) {
+    static unsigned char piece[1 << 20];
+    const struct gguf_context *g = s->gguf;
     const int64_t n = gguf_get_n_tensors(g);
-    FILE *f = ggml_fopen(path, "rb");
-    out->tensor = calloc((size_t) n + 1, sizeof(uint32_t));
-    unsigned char *piece = malloc(1 << 20);
-    out->all = (uint32_t) crc32(0, NULL, 0);
-    int status = f && out->tensor && piece ? 0 : console_error("cannot open %s again, or no memory", path);
-    for (int64_t i = 0; i < n && !status; i++) {
+    for (int64_t i = 0; i < n; i++) {
         size_t left = gguf_get_tensor_size(g, i);
         uLong crc = crc32(0, NULL, 0);
-        if (fseeko(f, (off_t) (gguf_get_data_offset(g) + gguf_get_tensor_offset(g, i)), SEEK_SET)) left = 1, clearerr(f);
-        while (left && !status) {
-            const size_t want = left < 1 << 20 ? left : 1 << 20, got = fread(piece, 1, want, f);
-            if (got != want) status = console_error("%s ends inside the tensor '%s'", path, gguf_get_tensor_name(g, i));
+        if (fseeko(s->file, (off_t) (gguf_get_data_offset(g) + gguf_get_tensor_offset(g, i)), SEEK_SET)) left = 1;
+        while (left) {
+            const size_t want = left < sizeof(piece) ? left : sizeof(piece), got = fread(piece, 1, want, s->file);
+            if (got != want) return console_error("%s ends inside the tensor '%s'", s->path, gguf_get_tensor_name(g, i));
             crc = crc32(crc, piece, (uInt) got);
-            out->all = (uint32_t) crc32(out->all, piece, (uInt) got);
+            *all = (uint32_t) crc32(*all, piece, (uInt) got);
             left -= got;
-            if (console_interrupted()) status = 130;
+            if (console_interrupted()) return 130;
         }
-        out->tensor[i] = (uint32_t) crc;
+        if (each) each[i] = (uint32_t) crc;
         console_progress("reading", (float) (i + 1) / (float) n);
     }
+    return 0;
+}
+
+// Of a file's tensors; the sum of all goes over all parts of a split model, of which it is the first. Another part has a sum of its own.
+static int checksums(const struct gguf_context *g, const char *path, struct sums *out) {
+    struct parts m = {0};
+    struct source alone = {0};
+    const int64_t no = gguf_find_key(g, "split.no");
+    const bool later = no >= 0 && gguf_get_kv_type(g, no) == GGUF_TYPE_UINT16 && gguf_get_val_u16(g, no) > 0;
+    int status = later ? source_open(&alone, path) : parts_open(&m, path);
+    out->tensor = calloc((size_t) gguf_get_n_tensors(g) + 1, sizeof(uint32_t));
+    out->all = (uint32_t) crc32(0, NULL, 0);
+    if (!status && !out->tensor) status = console_error("no memory for the sums of %s", path);
+    if (later && !status) status = sum_file(&alone, out->tensor, &out->all);
+    for (int k = 0; k < m.n && !status; k++) status = sum_file(&m.v[k], k ? NULL : out->tensor, &out->all);
     console_progress_end();
-    free(piece);
-    if (f) fclose(f);
+    source_close(&alone);
+    parts_close(&m);
     return status;
 }
 

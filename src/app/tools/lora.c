@@ -9,30 +9,54 @@
 #include <string.h>
 
 struct adapter {
-    struct source src;
+    char path[4096];
+    struct gguf_context *gguf;
     struct ggml_context *data;  // tensors with their values
     float alpha;
     float scale;
 };
 
-// PATH or PATH:SCALE
-static int adapter_open(struct adapter *a, const char *text) {
-    static char path[4096];
-    snprintf(path, sizeof(path), "%s", text);
+struct adapters {
+    struct adapter v[8];
+    int n;
+};
+
+// PATH or PATH:SCALE, as long as n says.
+static int adapter_open(struct adapter *a, const char *text, int n) {
+    char *path = a->path;
+    snprintf(path, sizeof(a->path), "%.*s", n, text);
     a->scale = 1.0f;
     char *colon = strrchr(path, ':');
     if (colon && colon[1] && strspn(colon + 1, "0123456789.-") == strlen(colon + 1)) {
         a->scale = strtof(colon + 1, NULL);
         *colon = '\0';
     }
-    a->src.path = path;
-    a->src.gguf = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = false, .ctx = &a->data});
-    if (!a->src.gguf) return console_library_error();
-    const int64_t id = gguf_find_key(a->src.gguf, "adapter.lora.alpha");
-    if (id < 0 || gguf_get_kv_type(a->src.gguf, id) != GGUF_TYPE_FLOAT32)
+    a->gguf = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = false, .ctx = &a->data});
+    if (!a->gguf) return console_library_error();
+    const int64_t id = gguf_find_key(a->gguf, "adapter.lora.alpha");
+    if (id < 0 || gguf_get_kv_type(a->gguf, id) != GGUF_TYPE_FLOAT32)
         return console_error("%s is no LoRA adapter: it has no adapter.lora.alpha", path);
-    a->alpha = gguf_get_val_f32(a->src.gguf, id);
+    a->alpha = gguf_get_val_f32(a->gguf, id);
     return 0;
+}
+
+static int adapters_open(struct adapters *all, const char *list) {
+    int status = 0;
+    for (const char *at = list; at && !status;) {
+        const char *comma = strchr(at, ',');
+        if (all->n == (int) (sizeof(all->v) / sizeof(all->v[0])))
+            return console_error("--lora: more than %d adapters", all->n);
+        status = adapter_open(&all->v[all->n++], at, comma ? (int) (comma - at) : (int) strlen(at));
+        at = comma ? comma + 1 : NULL;
+    }
+    return status;
+}
+
+static void adapters_close(struct adapters *all) {
+    for (int i = 0; i < all->n; i++) {
+        if (all->v[i].gguf) gguf_free(all->v[i].gguf);
+        if (all->v[i].data) ggml_free(all->v[i].data);
+    }
 }
 
 static struct ggml_tensor *part(const struct adapter *a, const char *weight, const char *suffix) {
@@ -65,27 +89,30 @@ static int add_delta(const struct adapter *a, const struct ggml_tensor *t, struc
     return status;
 }
 
-static int merge_tensor(struct shard *out, const struct source *base, const struct adapter *a, int64_t i,
-                        const struct ggml_tensor *t, int n_threads) {
-    struct ggml_tensor *la = part(a, t->name, ".lora_a"), *lb = part(a, t->name, ".lora_b");
-    if (!la || !lb) return shard_copy(out, base, i, gguf_get_alignment(base->gguf));
+// Tensor i of a part, with what every adapter adds to it.
+static int merge_tensor(struct shard *out, const struct source *base, const struct adapters *all, int64_t i, int n_threads) {
+    const struct ggml_tensor *t = ggml_get_tensor(base->tensors, gguf_get_tensor_name(base->gguf, i));
     const size_t bytes = ggml_nbytes(t), n = (size_t) ggml_nelements(t), align = gguf_get_alignment(base->gguf);
     const struct ggml_type_traits *traits = ggml_get_type_traits(t->type);
+    bool changed = false;
+    for (int k = 0; k < all->n; k++) changed |= part(&all->v[k], t->name, ".lora_a") && part(&all->v[k], t->name, ".lora_b");
+    if (!changed) return shard_copy(out, base, i, align);
     char *raw = malloc(bytes);
     float *w = malloc(n * sizeof(float));
     int status = raw && w ? 0 : console_error("no memory for '%s' (%zu values)", t->name, n);
-    if (!status && !traits->to_float)
+    if (!status && t->type != GGML_TYPE_F32 && !traits->to_float)
         status = console_error("'%s' is of type %s: no weights that an adapter can change", t->name, traits->type_name);
     if (!status &&
         (fseeko(base->file, (off_t) (gguf_get_data_offset(base->gguf) + gguf_get_tensor_offset(base->gguf, i)), SEEK_SET) ||
          fread(raw, 1, bytes, base->file) != bytes))
         status = console_error("%s ends inside the tensor '%s'", base->path, t->name);
-    if (!status) {
-        if (t->type == GGML_TYPE_F32)
-            memcpy(w, raw, bytes);
-        else
-            traits->to_float(raw, w, (int64_t) n);
-        status = add_delta(a, t, la, lb, w, n_threads);
+    if (!status && t->type == GGML_TYPE_F32)
+        memcpy(w, raw, bytes);
+    else if (!status)
+        traits->to_float(raw, w, (int64_t) n);
+    for (int k = 0; k < all->n && !status; k++) {
+        struct ggml_tensor *la = part(&all->v[k], t->name, ".lora_a"), *lb = part(&all->v[k], t->name, ".lora_b");
+        if (la && lb) status = add_delta(&all->v[k], t, la, lb, w, n_threads);
     }
     if (!status && ggml_quantize_chunk(t->type, w, raw, 0, (int64_t) n / t->ne[0], t->ne[0], NULL) != bytes)
         status = console_library_error();
@@ -96,17 +123,37 @@ static int merge_tensor(struct shard *out, const struct source *base, const stru
     return status;
 }
 
-static int check_all_used(const struct source *base, const struct adapter *a) {
+static int check_all_used(const struct gguf_context *model, const struct adapter *a) {
     for (const struct ggml_tensor *t = ggml_get_first_tensor(a->data); t;
          t = ggml_get_next_tensor(a->data, (struct ggml_tensor *) (uintptr_t) t)) {
         char name[GGML_MAX_NAME];
         const char *end = strstr(t->name, ".lora_");
         if (!end) continue;
         snprintf(name, sizeof(name), "%.*s", (int) (end - t->name), t->name);
-        if (gguf_find_tensor(base->gguf, name) < 0)
+        if (gguf_find_tensor(model, name) < 0)
             return console_error("the adapter changes '%s', which the model does not have", name);
     }
     return 0;
+}
+
+static int write_merged(const struct parts *m, const struct adapters *all, const char *path, int n_threads) {
+    struct gguf_context *meta = gguf_init_empty();
+    struct shard out = {0};
+    int status = meta ? parts_describe(m, meta) : console_library_error();
+    for (int k = 0; k < all->n && !status; k++) status = check_all_used(meta, &all->v[k]);
+    if (!status) status = shard_begin(&out, path, meta);
+    const int64_t n = meta ? gguf_get_n_tensors(meta) : 0;
+    for (int64_t k = 0, i = 0, done = 0; k < m->n && !status; k++)
+        for (i = 0; i < gguf_get_n_tensors(m->v[k].gguf) && !status; i++) {
+            status = merge_tensor(&out, &m->v[k], all, i, n_threads);
+            console_progress("merging", (float) ++done / (float) n);
+        }
+    console_progress_end();
+    if (!status) status = shard_finish(&out);
+    if (!status) status = shard_commit(&out);
+    shard_discard(&out);
+    if (meta) gguf_free(meta);
+    return status;
 }
 
 // Three names, or the options of the field.
@@ -124,36 +171,15 @@ static int take_names(struct params *p) {
 }
 
 static int run(struct params *p) {
-    struct source base = {0};
-    struct adapter a = {0};
-    struct shard out = {0};
+    static struct adapters all;
+    struct parts m = {0};
     int status = take_names(p);
-    if (!status) status = source_open(&base, p->args[0]);
-    if (!status) status = adapter_open(&a, p->args[1]);
-    if (!status) status = check_all_used(&base, &a);
-    struct gguf_context *meta = status ? NULL : gguf_init_empty();
-    const int n_threads = p->n_threads > 0 ? p->n_threads : ggml_cpu_default_threads();
-    if (!status && !meta) status = console_library_error();
-    const int64_t n = status ? 0 : gguf_get_n_tensors(base.gguf);
-    if (!status) {
-        gguf_set_kv(meta, base.gguf);
-        for (int64_t i = 0; i < n; i++)
-            gguf_add_tensor(meta, ggml_get_tensor(base.tensors, gguf_get_tensor_name(base.gguf, i)));
-        status = shard_begin(&out, p->args[2], meta);
-    }
-    for (int64_t i = 0; i < n && !status; i++) {
-        status =
-            merge_tensor(&out, &base, &a, i, ggml_get_tensor(base.tensors, gguf_get_tensor_name(base.gguf, i)), n_threads);
-        console_progress("merging", (float) (i + 1) / (float) n);
-    }
-    console_progress_end();
-    if (!status) status = shard_finish(&out);
-    if (!status) status = shard_commit(&out);
-    shard_discard(&out);
-    if (meta) gguf_free(meta);
-    if (a.src.gguf) gguf_free(a.src.gguf);
-    if (a.data) ggml_free(a.data);
-    source_close(&base);
+    if (!status) status = parts_open(&m, p->args[0]);
+    if (!status) status = adapters_open(&all, p->args[1]);
+    if (!status && parts_have(&m, p->args[2])) status = 1;
+    if (!status) status = write_merged(&m, &all, p->args[2], p->n_threads > 0 ? p->n_threads : ggml_cpu_default_threads());
+    adapters_close(&all);
+    parts_close(&m);
     return status;
 }
 

@@ -2,10 +2,11 @@
 #include "base/file.h"
 #include "tools/shards.h"
 #include "cli/console.h"
+#include "llama.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 int source_open(struct source *s, const char *path) {
@@ -23,9 +24,70 @@ void source_close(struct source *s) {
     *s = (struct source){0};
 }
 
-bool source_is(const struct source *s, const char *path) {
-    struct stat a, b;
-    return s->file && fstat(fileno(s->file), &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+static int key_u16(const struct gguf_context *g, const char *key, int fallback) {
+    const int64_t id = gguf_find_key(g, key);
+    return id >= 0 && gguf_get_kv_type(g, id) == GGUF_TYPE_UINT16 ? gguf_get_val_u16(g, id) : fallback;
+}
+
+static int open_rest(struct parts *m, const char *first, int count) {
+    char prefix[4096];
+    if (llama_split_prefix(prefix, sizeof(prefix), first, 0, count) <= 0)
+        return console_error("%s is not named like the first of %d parts (PREFIX-00001-of-%05d.gguf)", first, count, count);
+    for (int i = 1; i < count; i++) {
+        llama_split_path(m->paths[i], sizeof(m->paths[i]), prefix, i, count);
+        const int status = source_open(&m->v[i], m->paths[i]);
+        if (status) return status;
+        const struct gguf_context *g = m->v[i].gguf;
+        if (key_u16(g, "split.no", -1) != i || key_u16(g, "split.count", -1) != count)
+            return console_error("%s says it is part %d of %d, but should be part %d of %d", m->paths[i],
+                                 key_u16(g, "split.no", -1) + 1, key_u16(g, "split.count", -1), i + 1, count);
+    }
+    return 0;
+}
+
+int parts_open(struct parts *m, const char *path) {
+    struct source first = {0};
+    int status = source_open(&first, path);
+    const int count = status ? 1 : key_u16(first.gguf, "split.count", 1),
+              no = status ? 0 : key_u16(first.gguf, "split.no", 0);
+    m->n = count > 1 ? count : 1;
+    m->v = calloc((size_t) m->n, sizeof(*m->v));
+    m->paths = calloc((size_t) m->n, sizeof(*m->paths));
+    if (!m->v || !m->paths) {
+        source_close(&first);
+        return console_error("no memory for %d parts", m->n);
+    }
+    m->v[0] = first;
+    if (!status && no != 0) status = console_error("%s is part %d; name the first one", path, no + 1);
+    return status || m->n == 1 ? status : open_rest(m, path, m->n);
+}
+
+void parts_close(struct parts *m) {
+    for (int i = 0; m->v && i < m->n; i++) source_close(&m->v[i]);
+    free(m->v);
+    free(m->paths);
+    *m = (struct parts){0};
+}
+
+int parts_describe(const struct parts *m, struct gguf_context *out) {
+    gguf_set_kv(out, m->v[0].gguf);
+    gguf_remove_key(out, "split.no");
+    gguf_remove_key(out, "split.count");
+    gguf_remove_key(out, "split.tensors.count");
+    int64_t n = 0;
+    for (int k = 0; k < m->n; k++)
+        for (int64_t i = 0; i < gguf_get_n_tensors(m->v[k].gguf); i++, n++)
+            gguf_add_tensor(out, ggml_get_tensor(m->v[k].tensors, gguf_get_tensor_name(m->v[k].gguf, i)));
+    return gguf_get_n_tensors(out) == n ? 0 : console_library_error();
+}
+
+bool parts_have(const struct parts *m, const char *path) {
+    for (int i = 0; i < m->n; i++) {
+        if (!m->v[i].file || !file_is(fileno(m->v[i].file), path)) continue;
+        console_error("%s is %s; name another output", path, m->n > 1 ? "a part of the model" : "the model itself");
+        return true;
+    }
+    return false;
 }
 
 int shard_begin(struct shard *w, const char *path, const struct gguf_context *out) {
@@ -61,7 +123,8 @@ int shard_copy(struct shard *w, const struct source *from, int64_t i_tensor, siz
 int shard_finish(struct shard *w) {
     FILE *f = w->file;
     w->file = NULL;
-    return f && fclose(f) == 0 ? 0 : console_error("writing %s failed: %s", w->tmp, strerror(errno));
+    const bool failed = !f || ferror(f);
+    return (f && fclose(f) != 0) || failed ? console_error("writing %s failed: %s", w->tmp, strerror(errno)) : 0;
 }
 
 int shard_commit(struct shard *w) {

@@ -1,4 +1,5 @@
 // lamina split: one GGUF file into several, in upstream's naming (PREFIX-00001-of-00003.gguf). The first holds all the metadata.
+#include "base/file.h"
 #include "cli/console.h"
 #include "llama.h"
 #include "tools/shards.h"
@@ -51,7 +52,8 @@ static int write_shard(struct shard *w, const struct source *s, const char *pref
     int status = 0;
     if (llama_split_path(path, sizeof(path), prefix, no, count) <= 0)
         status = console_error("the name %s is too long", prefix);
-    if (!status && source_is(s, path)) status = console_error("%s is the model itself; choose another prefix", path);
+    if (!status && file_is(fileno(s->file), path))
+        status = console_error("%s is the model itself; choose another prefix", path);
     if (!status) status = shard_begin(w, path, out);
     for (int64_t i = 0; i < n && !status; i++)
         if (shard_of[i] == no) status = shard_copy(w, s, i, gguf_get_alignment(out));

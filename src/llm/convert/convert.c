@@ -160,10 +160,12 @@ static enum err find_heads(struct convert *k) {
 }
 
 static enum err write_keys(struct convert *k) {
-    const char *slash = strrchr(k->c.dir, '/');
+    char *dir = realpath(k->c.dir, NULL);  // "." and "x/" have a name, too
+    const char *slash = dir ? strrchr(dir, '/') : NULL;
     gguf_set_val_str(k->out, "general.architecture", k->arch->name);
     gguf_set_val_str(k->out, "general.type", "model");
     gguf_set_val_str(k->out, "general.name", k->params->name ? k->params->name : slash && slash[1] ? slash + 1 : k->c.dir);
+    free(dir);
     gguf_set_val_u32(k->out, "general.file_type", (uint32_t) file_type(k->params->type));
     gguf_set_val_u32(k->out, "general.quantization_version", GGML_QNT_VERSION);
     TRY(take_head_gain(k));

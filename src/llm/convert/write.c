@@ -153,6 +153,9 @@ enum err convert_write_file(struct convert *k, const char *path) {
     char tmp[4200];
     if (snprintf(tmp, sizeof(tmp), "%s.part", path) >= (int) sizeof(tmp))
         return err_set(ERR_INVALID, "the path %s is too long", path);
+    for (int i = 0; i < k->c.n_files; i++)
+        if (file_is(k->c.files[i].fd, path))
+            return err_set(ERR_INVALID, "%s is a file of the checkpoint; name another output", path);
     if (file_replaceable(path) != 0) return err_set(ERR_IO, "cannot write %s: %s", path, strerror(errno));
     FILE *f = fopen(tmp, "wb");
     if (!f) return err_set(ERR_IO, "cannot write %s: %s", tmp, strerror(errno));

@@ -19,7 +19,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define PIECE_VALUES ((int64_t) 1 << 20)  // of a piece at most, unless one row is longer
@@ -388,10 +387,8 @@ static enum err make_header(struct job *j, int i, const char *path) {
 
 // Writing over a file that is being read would destroy it, under whatever name.
 static enum err check_output(const struct job *j, const struct output *o) {
-    struct stat out, in;
-    if (stat(o->path, &out) != 0) return ERR_OK;
     for (int s = 0; s < j->in.n_sources; s++)
-        if (fstat(j->in.sources[s].file.fd, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        if (file_is(j->in.sources[s].file.fd, o->path))
             return err_set(ERR_INVALID, "%s is a file of the model that is to be quantized; name another output", o->path);
     return ERR_OK;
 }
