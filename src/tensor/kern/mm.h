@@ -11,7 +11,8 @@
 // is exact, and the groups are added in order: total = fma(weight scale * activation scale, sum, total). Types whose blocks
 // hold 256 values and groups with scales of their own have one activation scale per block, which each group of 32 halves as often as
 // its values allow (unit: the power of two that is left): part = fma(weight scale, unit * sum, part) over
-// the groups of a block, then total = fma(activation scale, part, total). This path has the same bits at every level.
+// the groups of a block, then total = fma(activation scale, part, total). Scales of 16 that are small integers beside one of the block (Q2_K,
+// Q3_K) are part of the integer sum. This path has the same bits at every level.
 #pragma once
 
 #include "ggml/types.h"

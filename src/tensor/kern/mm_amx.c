@@ -49,16 +49,16 @@ AMX_INLINE void configure(int C, int depth) {
 INLINE vf small_to_float(vi x, vf base) { return vf_sub(vf_from_bits(vi_add(x, vf_bits(base))), base); }
 
 // acc[c] += the sums of one part of a group, scaled.
-INLINE void scale_group(bool min, int per, int C, const struct panel_group *g, const struct column_group *x, int lane,
+INLINE void scale_group(int min, int per, int C, const struct panel_group *g, const struct column_group *x, int lane,
                         int part, int32_t (*sums)[L], vf *acc) {
-    const vf s = vf_load(g->s[part]), m = vf_load(g->m[part]);
+    const vf s = vf_load(g->s[part]);
     const float *at = x->d + lane;  // one address for all columns: the compiler would make one for each
     OPAQUE(at);
-    const float *base = at + COLS, *of_min = base + COLS + part * COLS;
+    const float *base = at + COLS, *of_min = base + COLS;
     UNROLL for (int c = 0; c < C; c++) {
         const vf sum = small_to_float(vi_load(sums[c]), vf_set1(per == 32 ? 0x1.8p23f : base[c]));
         acc[c] = vf_fma(per == 32 ? vf_mul(s, vf_set1(at[c])) : s, sum, acc[c]);
-        if (min) acc[c] = vf_fma(m, vf_set1(of_min[c]), acc[c]);
+        UNROLL for (int h = 0; h < min; h++) acc[c] = vf_fma(vf_load(g->m[h]), vf_set1(of_min[h * COLS + c]), acc[c]);
     }
 }
 
@@ -72,7 +72,7 @@ INLINE void scale_block(int C, const struct column_group *x, int lane, vf *acc, 
 
 // total[c * L ...] += n groups of L rows times C columns, those from `lane` of a block. Sums of one part are formed while those before them are stored and those
 // before these are scaled.
-AMX_INLINE void amx_tile(int sub, bool min, int per, int C, const struct panel_group *g, int n, const struct column_group *x,
+AMX_INLINE void amx_tile(int sub, int min, int per, int C, const struct panel_group *g, int n, const struct column_group *x,
                          int lane, float *total) {
     enum { RING = 4 };
     _Alignas(64) int32_t buffer[RING][COLS][L];
@@ -109,11 +109,12 @@ typedef void tile_fn(const struct panel_group *g, int n, const struct column_gro
     TILE(name, sub, min, per, 16)                                                                                           \
     static tile_fn *const name[5] = {0, name##_4, name##_8, 0, name##_16};
 
-TILES(tiles_32_0_32, 32, false, 32)
-TILES(tiles_32_1_32, 32, true, 32)
-TILES(tiles_32_1_256, 32, true, 256)
-TILES(tiles_16_0_256, 16, false, 256)
-TILES(tiles_16_1_256, 16, true, 256)
+TILES(tiles_32_0_32, 32, 0, 32)
+TILES(tiles_32_1_32, 32, 1, 32)
+TILES(tiles_32_0_256, 32, 0, 256)
+TILES(tiles_32_1_256, 32, 1, 256)
+TILES(tiles_32_2_256, 32, 2, 256)
+TILES(tiles_16_0_256, 16, 0, 256)
 
 // Scratch of a thread: a block of columns, where those of a job do not lie so, then as many panels of all groups as stay in the second-level cache.
 struct scratch {
@@ -297,7 +298,7 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
     }
 }
 
-INLINE void encode_lane(const float *x, int64_t k, struct column_group *block, int lane, int sub, bool min, int per) {
+INLINE void encode_lane(const float *x, int64_t k, struct column_group *block, int lane, int sub, int min, int per) {
     struct mm_record r[8];
     for (int64_t i = 0; i < k; i += per) {
         mm_record_encode(x + i, per, r, sub, min, 0, per);
@@ -311,11 +312,11 @@ INLINE void encode_lane(const float *x, int64_t k, struct column_group *block, i
 }
 #define ENCODE(name, sub, min, per)                                                                                         \
     static void name(const float *x, int64_t k, void *block, int lane) { encode_lane(x, k, block, lane, sub, min, per); }
-ENCODE(encode_32_0_32, 32, false, 32)
-ENCODE(encode_32_0_256, 32, false, 256)
-ENCODE(encode_32_1_32, 32, true, 32)
-ENCODE(encode_32_1_256, 32, true, 256)
-ENCODE(encode_16_1_256, 16, true, 256)
+ENCODE(encode_32_0_32, 32, 0, 32)
+ENCODE(encode_32_0_256, 32, 0, 256)
+ENCODE(encode_32_1_32, 32, 1, 32)
+ENCODE(encode_32_1_256, 32, 1, 256)
+ENCODE(encode_32_2_256, 32, 2, 256)
 #define tiles_16_0_32 tiles_16_0_256   // of no use: see mm_amx_path
 #define encode_16_0_32 encode_32_0_32  // sums are of no use without minima
 #define encode_16_0_256 encode_32_0_256
@@ -327,7 +328,7 @@ static size_t block_bytes(int64_t k) { return (size_t) (k / 32) * (sizeof(struct
     }                                                                                                                       \
     static const struct mm_path path_##name = {.form = MM_I8_BLOCKS,                                                        \
                                                .row_step = L,                                                               \
-                                               .variant = (min ? sub : 0) + per,                                            \
+                                               .variant = min + per,                                                        \
                                                .act_bytes = block_bytes,                                                    \
                                                .scratch = amx_scratch,                                                      \
                                                .run = run_##name,                                                           \

@@ -63,23 +63,24 @@ static inline void groups_q2_K(const void *p, struct mm_group *g) {
     const struct block_q2_K *b = p;
     const float d = f16_to_f32(b->d), dmin = f16_to_f32(b->dmin);
     for (int i = 0; i < 256; i++) {
-        g[i / 32].q[i % 32] = (int8_t) ((b->qs[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3);
-        g[i / 32].s[i / 16 % 2] = d * (float) (b->scales[i / 16] & 15);
+        const int q = (b->qs[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3;
+        g[i / 32].q[i % 32] = (int8_t) (q * (b->scales[i / 16] & 15));
+        g[i / 32].s[i / 16 % 2] = d;
         g[i / 32].m[i / 16 % 2] = -dmin * (float) (b->scales[i / 16] >> 4);
     }
 }
 
 static inline void groups_q3_K(const void *p, struct mm_group *g) {
     const struct block_q3_K *b = p;
-    const float d = f16_to_f32(b->d);
+    int scale[16];
     for (int j = 0; j < 16; j++) {
         const int low = (b->scales[j % 8] >> (j / 8 * 4)) & 15, high = (b->scales[8 + j % 4] >> (j / 4 * 2)) & 3;
-        g[j / 2].s[j % 2] = d * (float) ((low | high << 4) - 32);
-        g[j / 2].m[j % 2] = 0;
+        scale[j] = (low | high << 4) - 32;
     }
     for (int i = 0; i < 256; i++) {
         const int low = (b->qs[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3, high = (b->hmask[i % 32] >> (i / 32)) & 1;
-        g[i / 32].q[i % 32] = (int8_t) ((low | high << 2) - 4);
+        g[i / 32].q[i % 32] = (int8_t) ((4 - (low | high << 2)) * scale[i / 16]);
+        if (i % 32 == 0) group_scale(g + i / 32, -f16_to_f32(b->d), 0);
     }
 }
 

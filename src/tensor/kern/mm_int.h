@@ -12,7 +12,7 @@ static inline float *mm_job_result(const struct mm_job *j, int64_t c) {
 }
 
 // Variant of integer columns: what their sums and scales are made for (mm_quant.def).
-#define MM_VARIANT(sub, min, offset, per) ((offset) | (min) << 8 | ((sub) == 16) << 9 | ((per) == 256) << 10)
+#define MM_VARIANT(sub, min, offset, per) ((offset) | (min) << 8 | ((sub) == 16) << 10 | ((per) == 256) << 11)
 
 // Paths of the level being compiled; the integer one is NULL for types without an integer form.
 const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col, bool exact);

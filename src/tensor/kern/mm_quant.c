@@ -54,8 +54,8 @@ INLINE vi bcast_4(const int8_t *p) {
 #if MM_VNNI
 // acc[r][c] += sum over n words of the rows of vector r times column c.
 INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g, int from, const struct mm_record *const *x,
-                      vi acc[2][6]) {
-    (void) max;
+                      vi acc[2][6], int part) {
+    (void) max, (void) part;
     UNROLL for (int j = from; j < from + n; j++) {
         vi w[2];
         UNROLL for (int r = 0; r < R; r++) w[r] = vi_load(g[r].w[j]);
@@ -67,12 +67,12 @@ INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g,
 }
 #elif defined(VI_)
 // Products of two pairs are summed in 16 bits as long as they fit: unsigned weights up to `max` times -127 .. 127; weights of
-// 8 bits are signed, and give their sign to the activations.
+// 8 bits are signed, and give their sign to the activations. part >= 0: the sums are multiplied by that part's factors.
 INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g, int from, const struct mm_record *const *x,
-                      vi acc[2][6]) {
+                      vi acc[2][6], int part) {
     const int fit = max == 15 ? 8 : max == 31 ? 4 : max == 63 ? 2 : 1, per = fit < n ? fit : n;
-    const vi ones = VI_(set1_epi16)(1);
     UNROLL for (int r = 0; r < R; r++) {
+        const vi by = part < 0 ? VI_(set1_epi16)(1) : vi_load(g[r].by[part]);
         UNROLL for (int j = from; j < from + n; j += per) {
             vi s[6];
             UNROLL for (int i = 0; i < per; i++) {
@@ -85,14 +85,14 @@ INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g,
                     __asm__("" : "+v"(s[c]));  // in this order: else all products come first, and are spilled
                 }
             }
-            UNROLL for (int c = 0; c < C; c++) acc[r][c] = VI_(add_epi32)(acc[r][c], VI_(madd_epi16)(s[c], ones));
+            UNROLL for (int c = 0; c < C; c++) acc[r][c] = VI_(add_epi32)(acc[r][c], VI_(madd_epi16)(s[c], by));
         }
     }
 }
 #else
 INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g, int from, const struct mm_record *const *x,
-                      vi acc[2][6]) {
-    (void) max;
+                      vi acc[2][6], int part) {
+    (void) max, (void) part;
     UNROLL for (int r = 0; r < R; r++) {
         UNROLL for (int j = from; j < from + n; j++) {
             const int8x16_t w = vreinterpretq_s8_s32(vi_load(g[r].w[j]));
@@ -113,9 +113,22 @@ INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g,
 
 // ---- tiles ----------------------------------------------------------------------------------------------------------
 
-// total[(c * PANEL + r) * L ...] += n groups of R vectors of rows times C columns.
-INLINE void quant_tile(int sub, bool min, bool offset, int max, int per, int R, int C, const struct panel_group *g, int n,
-                       const struct mm_record *const *x, ptrdiff_t ahead, float *total) {
+// What the sum of a group starts with where sums of 16, of integers q + zero, are multiplied.
+INLINE vi start_by(const struct panel_group *g, const struct mm_record *x, int zero) {
+    vi start = vi_set1((int32_t) f32_bits(x->base));
+#if defined(VI_) && !MM_VNNI
+    const vi by = vi_or(vi_and(vi_load(g->by[0]), vi_set1(0xffff)), vi_and(vi_load(g->by[1]), vi_set1(-0x10000)));
+    const vi sum = VI_(madd_epi16)(by, vi_set1(x->correction[1]));
+    UNROLL for (int i = 0; i < zero; i++) start = vi_sub(start, sum);
+#endif
+    (void) g, (void) zero;
+    return start;
+}
+
+// total[(c * PANEL + r) * L ...] += n groups of R vectors of rows times C columns. by >= 0: sums of 16 are multiplied, of integers that
+// are so much too large.
+INLINE void quant_tile(int sub, int min, bool offset, int max, int per, int by, int R, int C, const struct panel_group *g,
+                       int n, const struct mm_record *const *x, ptrdiff_t ahead, float *total) {
     const struct mm_record *y[6];
     vf acc[2][6];
     UNROLL for (int c = 0; c < C; c++) {
@@ -126,15 +139,22 @@ INLINE void quant_tile(int sub, bool min, bool offset, int max, int per, int R, 
         UNROLL for (int part = 0; part < 32 / sub; part++) {
             vi sum[2][6];
             UNROLL for (int c = 0; c < C; c++) {
-                UNROLL for (int r = 0; r < R; r++) sum[r][c] = vi_set1(mm_record_start(y[c], part, min, offset, per));
+                UNROLL for (int r = 0; r < R; r++) sum[r][c] =
+                    by < 0 ? vi_set1(mm_record_start(y[c], part, min, offset, per)) : start_by(g + r, y[c], by);
             }
-            dot_words(max, sub / 4, R, C, g, part * sub / 4, y, sum);
+            if (by < 0) {
+                dot_words(max, sub / 4, R, C, g, part * sub / 4, y, sum, -1);
+            } else {
+                dot_words(max, 4, R, C, g, 0, y, sum, 0);
+                dot_words(max, 4, R, C, g, 4, y, sum, 1);
+            }
             UNROLL for (int c = 0; c < C; c++) {
                 const vf d = vf_set1(y[c]->d);
                 UNROLL for (int r = 0; r < R; r++) {
                     const vf s = vf_load(g[r].s[part]);
                     acc[r][c] = vf_fma(per == 32 ? vf_mul(s, d) : s, mm_record_sum(y[c], sum[r][c], per), acc[r][c]);
-                    if (min) acc[r][c] = vf_fma(vf_load(g[r].m[part]), vf_set1(y[c]->sum[part]), acc[r][c]);
+                    UNROLL for (int h = part; h < part + min; h++) acc[r][c] =
+                        vf_fma(vf_load(g[r].m[h]), vf_set1(y[c]->sum[h]), acc[r][c]);
                 }
             }
         }
@@ -158,66 +178,70 @@ INLINE void quant_tile(int sub, bool min, bool offset, int max, int per, int R, 
 // ahead: bytes from a column to the one that will be wanted in its place next.
 typedef void tile_fn(const struct panel_group *g, int n, const struct mm_record *const *x, ptrdiff_t ahead, float *total);
 
-#define TILE(name, sub, min, offset, max, per, R, C)                                                                        \
+#define TILE(name, sub, min, offset, max, per, by, R, C)                                                                    \
     static void name##_##R##_##C(const struct panel_group *g, int n, const struct mm_record *const *x, ptrdiff_t ahead,     \
                                  float *total) {                                                                            \
-        quant_tile(sub, min, offset, max, per, R, C, g, n, x, ahead, total);                                                \
+        quant_tile(sub, min, offset, max, per, by, R, C, g, n, x, ahead, total);                                            \
     }
 #if MM_L == 8 || (MM_L == 16 && !MM_VNNI)
-#define TILES_OF(name, sub, min, offset, max, per, R)                                                                       \
-    TILE(name, sub, min, offset, max, per, R, 1)                                                                            \
-    TILE(name, sub, min, offset, max, per, R, 2)                                                                            \
-    TILE(name, sub, min, offset, max, per, R, 3)                                                                            \
-    TILE(name, sub, min, offset, max, per, R, 4)
+#define TILES_OF(name, sub, min, offset, max, per, by, R)                                                                   \
+    TILE(name, sub, min, offset, max, per, by, R, 1)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, R, 2)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, R, 3)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, R, 4)
 #define ROW_OF(name, R)                                                                                                     \
     { 0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4 }
 #else
-#define TILES_OF(name, sub, min, offset, max, per, R)                                                                       \
-    TILE(name, sub, min, offset, max, per, R, 1)                                                                            \
-    TILE(name, sub, min, offset, max, per, R, 2)                                                                            \
-    TILE(name, sub, min, offset, max, per, R, 3)                                                                            \
-    TILE(name, sub, min, offset, max, per, R, 4)                                                                            \
-    TILE(name, sub, min, offset, max, per, R, 5)                                                                            \
-    TILE(name, sub, min, offset, max, per, R, 6)
+#define TILES_OF(name, sub, min, offset, max, per, by, R)                                                                   \
+    TILE(name, sub, min, offset, max, per, by, R, 1)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, R, 2)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, R, 3)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, R, 4)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, R, 5)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, R, 6)
 #define ROW_OF(name, R)                                                                                                     \
     { 0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4, name##_##R##_5, name##_##R##_6 }
 #endif
 #if MM_VNNI
-#define TILES(name, sub, min, offset, max, per)                                                                             \
-    TILES_OF(name, sub, min, offset, max, per, 2)                                                                           \
+#define TILES_BY(name, sub, min, offset, max, per, by)                                                                      \
+    TILES_OF(name, sub, min, offset, max, per, by, 2)                                                                       \
     static tile_fn *const name[7] = ROW_OF(name, 2);
 #else
-#define TILES(name, sub, min, offset, max, per)                                                                             \
-    TILES_OF(name, sub, min, offset, max, per, 1)                                                                           \
+#define TILES_BY(name, sub, min, offset, max, per, by)                                                                      \
+    TILES_OF(name, sub, min, offset, max, per, by, 1)                                                                       \
     static tile_fn *const name[7] = ROW_OF(name, 1);
 #endif
 
+#define TILES(name, sub, min, offset, max, per) TILES_BY(name, sub, min, offset, max, per, -1)
+
 // Which tiles serve a type: sub, min, per and, where products are summed in 16 bits, max.
 #if !MM_VNNI && defined(VI_)
-TILES(tiles_32_0_31_32, 32, false, true, 31, 32)
-TILES(tiles_32_0_255_32, 32, false, false, 255, 32)
-TILES(tiles_32_1_31_32, 32, true, false, 31, 32)
-TILES(tiles_32_1_31_256, 32, true, false, 31, 256)
+TILES(tiles_32_0_31_32, 32, 0, true, 31, 32)
+TILES(tiles_32_0_255_32, 32, 0, false, 255, 32)
+TILES(tiles_32_1_31_32, 32, 1, false, 31, 32)
+TILES(tiles_32_1_31_256, 32, 1, false, 31, 256)
 #if MM_L == 8
-TILES(tiles_32_0_15_32, 32, false, true, 15, 32)
-TILES(tiles_32_1_15_32, 32, true, false, 15, 32)
-TILES(tiles_32_1_15_256, 32, true, false, 15, 256)
+TILES(tiles_32_0_15_32, 32, 0, true, 15, 32)
+TILES(tiles_32_1_15_32, 32, 1, false, 15, 32)
+TILES(tiles_32_1_15_256, 32, 1, false, 15, 256)
 #else  // nor is this
 #define tiles_32_0_15_32 tiles_32_0_31_32
 #define tiles_32_1_15_32 tiles_32_1_31_32
 #define tiles_32_1_15_256 tiles_32_1_31_256
 #endif
-TILES(tiles_16_0_63_32, 16, false, true, 63, 32)
-TILES(tiles_16_0_63_256, 16, false, true, 63, 256)
-TILES(tiles_16_0_255_256, 16, false, false, 255, 256)
-TILES(tiles_16_1_15_256, 16, true, false, 15, 256)
+TILES(tiles_16_0_63_32, 16, 0, true, 63, 32)
+TILES(tiles_16_0_63_256, 16, 0, true, 63, 256)
+TILES(tiles_16_0_255_256, 16, 0, false, 255, 256)
+TILES_BY(tiles_32_0_255_256, 32, 0, false, 15, 256, 4)
+TILES_BY(tiles_32_2_63_256, 32, 2, false, 15, 256, 0)
 #else
-TILES(tiles_32, 32, false, MM_VNNI, 255, 32)
-TILES(tiles_32_min, 32, true, false, 255, 32)
-TILES(tiles_32_min_block, 32, true, false, 255, 256)
-TILES(tiles_16, 16, false, MM_VNNI, 255, 32)
-TILES(tiles_16_block, 16, false, MM_VNNI, 255, 256)
-TILES(tiles_16_min_block, 16, true, false, 255, 256)
+TILES(tiles_32, 32, 0, MM_VNNI, 255, 32)
+TILES(tiles_32_block, 32, 0, MM_VNNI, 255, 256)
+TILES(tiles_32_min, 32, 1, false, 255, 32)
+TILES(tiles_32_min_block, 32, 1, false, 255, 256)
+TILES(tiles_32_min2_block, 32, 2, false, 255, 256)
+TILES(tiles_16, 16, 0, MM_VNNI, 255, 32)
+TILES(tiles_16_block, 16, 0, MM_VNNI, 255, 256)
 #define tiles_32_0_15_32 tiles_32
 #define tiles_32_0_31_32 tiles_32
 #define tiles_32_0_255_32 tiles_32
@@ -228,7 +252,8 @@ TILES(tiles_16_min_block, 16, true, false, 255, 256)
 #define tiles_16_0_63_32 tiles_16
 #define tiles_16_0_63_256 tiles_16_block
 #define tiles_16_0_255_256 tiles_16_block
-#define tiles_16_1_15_256 tiles_16_min_block
+#define tiles_32_0_255_256 tiles_32_block
+#define tiles_32_2_63_256 tiles_32_min2_block
 #endif
 
 // ---- rows times columns ---------------------------------------------------------------------------------------------

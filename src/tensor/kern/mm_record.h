@@ -10,9 +10,12 @@
 struct mm_record {
     int8_t q[32];
     float d;
-    union {                     // per 16 values, or the first for all 32
-        int32_t correction[2];  // -offset * sum of q: undoes the offset of unsigned weights; in blocks plus the bits of base
-        float sum[2];           // d (in blocks: unit) * sum of q: meets the minima of types that have them
+    // Of each 16 values, or first that of all 32: -offset * sum of q, which undoes the offset of unsigned weights, in blocks plus the bits
+    // of base; where the first is for all 32, the second holds the sums of q of 16 each, in 16 bits. Or, for types that have minima,
+    // d (in blocks: unit) * sum of q.
+    union {
+        int32_t correction[2];
+        float sum[2];
     };
     float base;  // in blocks: 1.5 * 2^23 * unit. An integer added to its bits adds so many units to its value.
 };
@@ -105,7 +108,7 @@ static inline int record_doublings(float most, float top) {
 
 // Activations that share a scale: 32, or 256 where per says so.
 static inline __attribute__((always_inline)) void mm_record_encode(const float *x, int64_t k, struct mm_record *out, int sub,
-                                                                   bool min, int offset, int per) {
+                                                                   int min, int offset, int per) {
     for (int64_t i = 0; i < k; i += per) {
         float top[8], most = 0;
         for (int j = 0; j < per / 32; j++) {
@@ -120,19 +123,21 @@ static inline __attribute__((always_inline)) void mm_record_encode(const float *
             record_round(x + i + 32 * j, inv * f32_from_bits((uint32_t) (127 + n) << 23), out->q, sum);
             out->d = d;
             out->base = per == 32 ? 0 : 0x1.8p23f * unit;
-            if (sub == 32) sum[0] += sum[1], sum[1] = 0;
+            const int32_t halves = (int32_t) ((uint32_t) sum[1] << 16 | ((uint32_t) sum[0] & 0xffff));
+            if (sub == 32 && min < 2) sum[0] += sum[1];
             for (int h = 0; h < 2; h++) {
                 if (min)
                     out->sum[h] = (per == 32 ? d : unit) * (float) sum[h];
                 else
                     out->correction[h] = (int32_t) f32_bits(out->base) - offset * sum[h];
             }
+            if (sub == 32 && !min) out->correction[1] = halves;
         }
     }
 }
 
 // What the integer sum of a group, or of a half, starts with; and the sum as a float, in units of the block's scale.
-static inline __attribute__((always_inline)) int32_t mm_record_start(const struct mm_record *x, int part, bool min,
+static inline __attribute__((always_inline)) int32_t mm_record_start(const struct mm_record *x, int part, int min,
                                                                      bool offset, int per) {
     if (per == 256) return min ? (int32_t) f32_bits(x->base) : x->correction[part];
     return offset ? x->correction[part] : 0;

@@ -36,7 +36,7 @@ const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col,
 
 // Integer sums of a group are exact at every level, and so is the order in which they are scaled and added: this gives the very
 // bits of the vector levels.
-static float run_group(int sub, bool min, int per, const struct mm_group *g, const struct mm_record *x, float acc) {
+static float run_group(int sub, int min, int per, const struct mm_group *g, const struct mm_record *x, float acc) {
     for (int part = 0; part < 32 / sub; part++) {
         int32_t s = mm_record_start(x, part, min, false, per);
         for (int i = part * sub; i < (part + 1) * sub; i++) s += g->q[i] * x->q[i];
@@ -44,12 +44,12 @@ static float run_group(int sub, bool min, int per, const struct mm_group *g, con
             acc = fmaf(g->s[part], f32_from_bits((uint32_t) s) - x->base, acc);
         else
             acc = fmaf(g->s[part] * x->d, (float) s, acc);
-        if (min) acc = fmaf(g->m[part], x->sum[part], acc);
+        for (int h = 0; h < min; h++) acc = fmaf(g->m[part + h], x->sum[part + h], acc);
     }
     return acc;
 }
 
-static float run_element(int sub, bool min, int per, int64_t n, const struct mm_group *g, const struct mm_record *x) {
+static float run_element(int sub, int min, int per, int64_t n, const struct mm_group *g, const struct mm_record *x) {
     float total = 0;
     for (int64_t i = 0; i < n; i += per / 32) {
         if (per == 32) {
@@ -65,7 +65,7 @@ static float run_element(int sub, bool min, int per, int64_t n, const struct mm_
 
 static size_t quant_scratch(const struct mm_job *j) { return (size_t) (j->k / 32) * sizeof(struct mm_group); }
 
-static void run_quant(const struct mm_job *j, void (*groups)(const void *, struct mm_group *), int sub, bool min, int per) {
+static void run_quant(const struct mm_job *j, void (*groups)(const void *, struct mm_group *), int sub, int min, int per) {
     const struct type *type = type_get(j->type);
     struct mm_group *g = j->scratch;
     const int64_t n = j->k / 32;

@@ -14,6 +14,9 @@
 struct panel_group {
     uint8_t w[8][4 * MM_L];  // w[j]: integers 4j .. 4j+3 of each row
     float s[2][MM_L], m[2][MM_L];
+#if defined(VI_) && !MM_VNNI
+    int32_t by[2][MM_L];  // where sums of 16 are multiplied: the factors, twice in each lane, in 16 bits
+#endif
 };
 
 #if defined(VI_)
@@ -82,6 +85,65 @@ INLINE void put_words(struct sink *k, struct panel_group *g, const vi w[8], int 
 #endif
     (void) k, (void) max, (void) sub, (void) min;
     UNROLL for (int j = 0; j < 8; j++) vi_store(g->w[j], SIGNED(max) && offset ? bytes_sub(w[j], bytes_set1(offset)) : w[j]);
+}
+
+// A lane's value in its halves, or in its bytes.
+INLINE vi spread(vi x) {
+#if defined(VI_)
+    return vi_or(vi_and(x, vi_set1(0xffff)), sl(x, 16));
+#else
+    const vi half = vi_or(vi_and(x, vi_set1(0xff)), sl(vi_and(x, vi_set1(0xff)), 8));
+    return vi_or(half, sl(half, 16));
+#endif
+}
+
+// Bytes times the lane's factor, plus what is added; both spread.
+INLINE vi bytes_scaled(vi w, vi by, vi add) {
+#if defined(VI_)
+    const vi low = vi_set1(0x00ff00ff);
+    const vi even = VI_(add_epi16)(VI_(mullo_epi16)(vi_and(w, low), by), add);
+    const vi odd = VI_(add_epi16)(VI_(mullo_epi16)(VI_(srli_epi16)(w, 8), by), add);
+    return vi_or(vi_and(even, low), VI_(slli_epi16)(odd, 8));
+#else
+    return vreinterpretq_s32_s8(vmlaq_s8(vreinterpretq_s8_s32(add), vreinterpretq_s8_s32(w), vreinterpretq_s8_s32(by)));
+#endif
+}
+
+#if MM_VNNI
+// With one column its sums of 16 are multiplied.
+INLINE void multiply_scaled(struct sink *k, const struct panel_group *g, const vi w[8], const vi by[2], int zero, int min) {
+    const struct mm_record *x = k->x++;
+    vi sum = vi_set1((int32_t) f32_bits(x->base));
+    UNROLL for (int h = 0; h < 2; h++) {
+        const int q = zero ? (int16_t) (x->correction[1] >> (16 * h)) : 0;
+        sum = vi_add(sum, _mm512_mullo_epi32(sum_words(w + 4 * h, x->q + 16 * h, 4, -zero * q), by[h]));
+    }
+    k->acc = vf_fma(vf_load(g->s[0]), mm_record_sum(x, sum, k->per), k->acc);
+    UNROLL for (int h = 0; h < min; h++) k->acc = vf_fma(vf_load(g->m[h]), vf_set1(x->sum[h]), k->acc);
+}
+#endif
+
+// Integers q + zero whose products with `by`, the factor of their 16, fit in 8 bits: as these products, plus the offset or (SIGNED) as
+// they are. Where products are summed in 16 bits small integers are worth more as they come, and their sums are multiplied.
+INLINE void put_scaled(struct sink *k, struct panel_group *g, const vi w[8], const vi by[2], int zero, int min, int offset,
+                       int max) {
+#if MM_VNNI
+    if (k->x) {
+        multiply_scaled(k, g, w, by, zero, min);
+        return;
+    }
+#endif
+    (void) k, (void) max, (void) min, (void) offset, (void) zero;
+    UNROLL for (int h = 0; h < 2; h++) {
+#if defined(VI_) && !MM_VNNI
+        vi_store(g->by[h], spread(by[h]));
+        UNROLL for (int j = 4 * h; j < 4 * h + 4; j++) vi_store(g->w[j], w[j]);
+#else
+        vi add = vi_set1(SIGNED(max) ? 0 : offset);
+        UNROLL for (int i = 0; i < zero; i++) add = vi_sub(add, by[h]);
+        UNROLL for (int j = 4 * h; j < 4 * h + 4; j++) vi_store(g->w[j], bytes_scaled(w[j], spread(by[h]), spread(add)));
+#endif
+    }
 }
 
 INLINE void load_32(const struct rows *r, size_t at, vi w[8]) {
@@ -353,7 +415,7 @@ INLINE void unpack_q2_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
         const vf d = half_low(t[3]), dmin = vf_neg(half_high(t[3]));
         UNROLL for (int i = 0; i < 16; i++) {
             const vi b = sr(s[i / 4], 8 * (i % 4));
-            vf_store(out[i / 2 * step].s[i % 2], vf_mul(d, vf_from_vi(vi_and(b, vi_set1(15)))));
+            vf_store(out[i / 2 * step].s[i % 2], d);
             vf_store(out[i / 2 * step].m[i % 2], vf_mul(dmin, vf_from_vi(vi_and(sr(b, 4), vi_set1(15)))));
         }
         for (int half = 0; half < 2; half++) {
@@ -364,7 +426,9 @@ INLINE void unpack_q2_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
                     w[j] = vi_and(q[j], two);
                     q[j] = sr(q[j], 2);
                 }
-                put_words(k, out + (4 * half + part) * step, w, 16, true, 0, 15);
+                const int i = 8 * half + 2 * part;
+                const vi b = sr(s[i / 4], 8 * (i % 4)), by[2] = {vi_and(b, vi_set1(15)), vi_and(sr(b, 8), vi_set1(15))};
+                put_scaled(k, out + i / 2 * step, w, by, 0, 2, 0, 63);
             }
         }
     }
@@ -382,8 +446,8 @@ INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
             s[i] = vi_or(vi_and(t[i], low), vi_and(sl(t[2], 4 - 2 * i), top));
             s[i + 2] = vi_or(vi_and(sr(t[i], 4), low), vi_and(sr(t[2], 2 * i), top));
         }
-        UNROLL for (int i = 0; i < 4; i++) s[i] = bytes_sub(s[i], zero);
-        UNROLL for (int i = 0; i < 16; i++) vf_store(out[i / 2 * step].s[i % 2], vf_mul(d, BYTE_S(s[i / 4], i % 4)));
+        UNROLL for (int i = 0; i < 4; i++) s[i] = bytes_sub(zero, s[i]);  // negated, as d is
+        UNROLL for (int i = 0; i < 8; i++) vf_store(out[i * step].s[0], vf_neg(d));
         load_32(&r, 0, h);
         for (int half = 0; half < 2; half++) {
             vi q[8], w[8], high[8];  // high: the bit that is next, at its place in the value
@@ -398,7 +462,9 @@ INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
                     q[j] = sr(q[j], 2);
                     high[j] = sr(high[j], 1);
                 }
-                put_words(k, out + (4 * half + part) * step, w, 16, false, 4, 63);
+                const int i = 8 * half + 2 * part;
+                const vi b = sl(s[i / 4], 16 - 8 * (i % 4)), by[2] = {sra(sl(b, 8), 24), sra(b, 24)};
+                put_scaled(k, out + i / 2 * step, w, by, 4, 0, 128, 255);
             }
         }
     }
