@@ -218,6 +218,12 @@ def bench_prints_every_format():
     assert db.execute("SELECT count(*), max(n_prompt), max(use_mmap) FROM test").fetchone() == (4, 4, 0)
     table = run()[1].decode()
     assert table.startswith("peaks with ") and "| MB/token |" in table.replace("  ", " ") and "pp4" in table, table
+    other = os.path.join(TMP, "other-name.gguf")
+    os.symlink(MODEL, other)
+    rows = json.loads(lamina("bench", "-m", MODEL, "-m", other, "-p", "0", "-n", "0", "-pg", "3,2", "-pg", "4,1", "-r", "1", "-o", "json")[1])
+    assert [(r["model_filename"], r["n_prompt"], r["n_gen"]) for r in rows] == [(m, *t) for m in (MODEL, other) for t in ((3, 2), (4, 1))], rows
+    fails(2, "pairs of numbers", "bench", "-m", MODEL, "-pg", "3")
+    fails(2, "nothing is fetched", "bench", "-hf", "a/b")
     fails(2, "numbers or ranges", "bench", "-m", MODEL, "-p", "4-1")
     fails(2, "md, csv, json, jsonl or sql", "bench", "-m", MODEL, "-o", "xml")
     fails(2, "one of f32 f16", "bench", "-m", MODEL, "-ctk", "q7")

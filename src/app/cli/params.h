@@ -108,8 +108,8 @@ struct params {
     bool fit;
     const char *map;
     // bench: lists of numbers separated by commas
-    const char *bench_p, *bench_n, *bench_pg, *bench_d, *bench_b, *bench_ub, *bench_t, *bench_fa, *bench_ctk, *bench_ctv,
-        *bench_output;
+    const char *bench_m, *bench_p, *bench_n, *bench_pg, *bench_d, *bench_b, *bench_ub, *bench_t, *bench_fa, *bench_ctk,
+        *bench_ctv, *bench_output;
     int32_t bench_mmap, bench_delay;  // mmap -1: as mmap says
     int32_t n_repeat;
     bool no_warmup;

@@ -242,7 +242,7 @@ static int measure(struct test *t, struct session *s, const struct params *p) {
 // ---- all combinations -----------------------------------------------------------------------------------------------------
 
 struct plan {
-    struct list prompt, gen, depth, batch, ubatch, threads, flash, type_k, type_v;
+    struct list prompt, gen, both, depth, batch, ubatch, threads, flash, type_k, type_v;
     struct ggml_cpu_peaks peaks;
     bool any;
 };
@@ -272,11 +272,11 @@ static int run_config(struct plan *b, struct session *s, const struct cost *c, c
             t.n_gen = b->gen.v[i];
             if (t.n_gen) status = run_test(b, s, c, p, &t);
         }
-        if (p->bench_pg && !status) {
+        for (int i = 0; i < b->both.n && !status; i += 2) {
             struct test t = *base;
             t.n_depth = b->depth.v[d];
-            if (sscanf(p->bench_pg, "%d,%d", &t.n_prompt, &t.n_gen) != 2 || t.n_prompt < 1 || t.n_gen < 1)
-                return console_error("-pg is '%s', but should be two numbers: N,M", p->bench_pg);
+            t.n_prompt = b->both.v[i];
+            t.n_gen = b->both.v[i + 1];
             status = run_test(b, s, c, p, &t);
         }
     }
@@ -330,6 +330,7 @@ static int run(struct params *p) {
     struct plan b = {0};
     char threads[16];
     snprintf(threads, sizeof(threads), "%d", ggml_cpu_default_threads());
+    p->model = p->bench_m;
     const char *models = session_model_path(p);
     int status = models ? 0 : 2;
     if (!bench_knows(p->bench_output)) {
@@ -339,6 +340,10 @@ static int run(struct params *p) {
     if (p->bench_mmap >= 0) p->mmap = p->bench_mmap != 0;
     if (!status) status = parse_list(&b.prompt, "-p", p->bench_p);
     if (!status) status = parse_list(&b.gen, "-n", p->bench_n);
+    if (!status && p->bench_pg) status = parse_list(&b.both, "-pg", p->bench_pg);
+    for (int i = 0; i < b.both.n && !status; i++)
+        if (b.both.v[i] < 1 || b.both.n % 2) status = 2;
+    if (status == 2 && b.both.n) console_error("-pg is '%s', but should be pairs of numbers from 1 on: N,M", p->bench_pg);
     if (!status) status = parse_list(&b.depth, "-d", p->bench_d);
     if (!status) status = parse_list(&b.batch, "-b", p->bench_b);
     if (!status) status = parse_list(&b.ubatch, "-ub", p->bench_ub);
@@ -362,6 +367,6 @@ const struct tool tool_bench = {
     .alias = "llama-bench",
     .summary = "Measures tokens per second, and what share of the machine's peaks that is",
     .args = "",
-    .groups = G_MODEL | G_LOAD | G_BENCH,
+    .groups = G_LOAD | G_BENCH,
     .run = run,
 };
