@@ -182,6 +182,7 @@ def options_of_the_field():
     fails(2, "did you mean --samplers", "run", "-m", MODEL, "--samplerz", "k")
     fails(2, "nothing is fetched", "run", "-hf", "a/b", "-p", "x")
     fails(2, "templates are not executed", "chat", "--chat-template-file", "x")
+    fails(2, "'foo' is no format that is known; there are .* chatml", "chat", "-m", MODEL, "--chat-template", "foo", "-p", "x", "-st")
     fails(2, "hexadecimal", "run", "-m", MODEL, "-p", "x", "-C", "xyz")
     fails(2, "LO-HI", "run", "-m", MODEL, "-p", "x", "-Cr", "3")
     fails(2, "none, linear or yarn", "run", "-m", MODEL, "-p", "x", "--rope-scaling", "much")

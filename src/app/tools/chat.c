@@ -54,8 +54,23 @@ static char *format(const struct chat *c, bool add_ass, int32_t *n) {
         llama_chat_apply_template(c->tmpl, c->messages, c->n_messages, add_ass, text, *n);
         return text;
     }
-    console_error("the conversation format of this model is not known; choose one with --chat-template NAME");
+    console_error("no memory for the conversation's text");
     return NULL;
+}
+
+static int check_format(const struct chat *c) {
+    const llama_chat_message one = {.role = "user", .content = "x"};
+    if (llama_chat_apply_template(c->tmpl, &one, 1, true, NULL, 0) >= 0) return 0;
+    const char *names[128];
+    char known[2048] = "";
+    const int32_t n = llama_chat_builtin_templates(names, 128);
+    for (int32_t i = 0, end = 0; i < n && i < 128 && end < (int32_t) sizeof(known); i++)
+        end += snprintf(known + end, sizeof(known) - (size_t) end, " %s", names[i]);
+    if (c->p->chat_template)
+        console_error("--chat-template: '%s' is no format that is known; there are%s", c->p->chat_template, known);
+    else
+        console_error("the conversation format of this model is not known; choose one with --chat-template NAME:%s", known);
+    return 2;
 }
 
 // Where the content of the last message stands in the conversation of n bytes. Formats may trim it, and its text may be found in the
@@ -314,6 +329,7 @@ static int run(struct params *p) {
             status = 2;
         }
     }
+    if (!status) status = check_format(&c);
     if (!status && !(c.sampler = session_sampler(&c.s, p))) status = 2;
     if (!status) {
         if (c.interactive) {
