@@ -61,9 +61,10 @@ LLAMA_API void llama_batch_free(struct llama_batch batch);
 // Runs the encoder, or an embedding or diffusion model, without memory: every token sees its whole sequence. 0; -1 bad batch; < -1
 // failed. Sequences must fit into a micro-batch whole.
 LLAMA_API int32_t llama_encode(struct llama_context *ctx, struct llama_batch batch);
-// Adds the batch to the memory and computes it. 0; 1: no room in the memory; 2: aborted, micro-batches that were done stay; -1: bad
-// batch; < -1: failed. With 1 and -1 nothing has changed; a sentence is at ggml_last_error(). A batch is placed whole or not at all. Positions
-// of a sequence continue where it ends, one by one.
+// Adds the batch to the memory and computes it. 0; 1: no room in the memory; 2: aborted, micro-batches that were done stay (of
+// recurrent models without n_rs_seq, the sequences of the one that was not done are empty); -1: bad batch; < -1: failed. With 1 and -1
+// nothing has changed; a sentence is at ggml_last_error(). A batch is placed whole or not at all. Positions of a sequence continue where
+// it ends, one by one.
 LLAMA_API int32_t llama_decode(struct llama_context *ctx, struct llama_batch batch);
 // A batch to be filled by calls, with room for n_batch entries of this context. NULL: no memory.
 LLAMA_API struct llama_batch_ext *llama_batch_ext_init(struct llama_context *ctx);

@@ -195,7 +195,8 @@ static int turn(struct chat *c, const char *line) {
         free(tokens.data);
         console_rearm();
         free((char *) c->messages[--c->n_messages].content);
-        if (llama_memory_seq_rm(llama_get_memory(c->s.ctx), 0, c->n_past, -1)) return 0;
+        llama_memory_t mem = llama_get_memory(c->s.ctx);
+        if (llama_memory_seq_rm(mem, 0, c->n_past, -1) && llama_memory_seq_pos_max(mem, 0) == c->n_past - 1) return 0;
         console_note("the conversation starts anew: what this model has read can't be taken back in part");
         return start_anew(c);
     }

@@ -53,6 +53,8 @@ static void end_states(struct llama_context *ctx, const struct plan_ubatch *u, b
             rs_commit(ctx->mem->rs, p->seqs[s], last, dst, k);
         else
             rs_abort(ctx->mem->rs, p->seqs[s], dst, k);
+        // A state that was being changed in place is lost, and what the other kinds of memory have is nothing without it.
+        if (!ok && rs_pos(ctx->mem->rs, p->seqs[s]) < 0) (void) llama_memory_seq_rm(ctx->mem, p->seqs[s], -1, -1);
     }
 }
 

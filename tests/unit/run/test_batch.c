@@ -471,6 +471,41 @@ static void test_abort(void **s) {
     llama_model_free(m);
 }
 
+// Stopped anywhere, all kinds of memory say the same of where a sequence ends, and it goes on from there as if nothing had been.
+static void test_abort_anywhere(void **s) {
+    (void) s;
+    static const char *const names[] = {"llama", "mamba2", "falcon-h1"};
+    for (int n = 0; n < 3; n++) {
+        struct llama_model *m = model(names[n]);
+        struct llama_context_params cp = params(1, true);
+        cp.n_ubatch = 8;
+        struct llama_context *c = llama_init_from_model(m, cp);
+        llama_memory_t mem = llama_get_memory(c);
+        float want[NV], got[NV];
+        int32_t t[40], stopped = 0, partial = 0;
+        for (int i = 0; i < 40; i++) t[i] = tok(i);
+        feed(c, 0, 0, 40, want);
+        for (int k = 0, r = 2; r == 2; k += 1 + k / 8) {
+            int left = k;
+            llama_memory_clear(mem, false);
+            llama_set_abort_callback(c, always, &left);
+            r = llama_decode(c, llama_batch_get_one(t, 40));
+            llama_set_abort_callback(c, NULL, NULL);
+            assert_true(r == 0 || r == 2);
+            const int p = llama_memory_seq_pos_max(mem, 0) + 1;
+            stopped += r == 2;
+            partial += r == 2 && p > 0;
+            assert_int_equal(p % 8, 0);
+            if (r != 2) continue;
+            feed(c, 0, p, 40, got);
+            assert_memory_equal(got, want, sizeof got);
+        }
+        assert_true(stopped > 10 && (n > 0 || partial > 3));
+        llama_free(c);
+        llama_model_free(m);
+    }
+}
+
 // Embeddings: both kinds of output for a model of language, pooled ones, and an encoder's.
 static void test_embeddings(void **s) {
     (void) s;
@@ -566,10 +601,11 @@ static void test_batch_ext(void **s) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_params),     cmocka_unit_test(test_full),
-        cmocka_unit_test(test_shift),        cmocka_unit_test(test_shares),     cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_shared_batch), cmocka_unit_test(test_recurrent),  cmocka_unit_test(test_window),
-        cmocka_unit_test(test_abort),        cmocka_unit_test(test_embeddings), cmocka_unit_test(test_batch_ext),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_params),         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_shift),        cmocka_unit_test(test_shares),         cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_shared_batch), cmocka_unit_test(test_recurrent),      cmocka_unit_test(test_window),
+        cmocka_unit_test(test_abort),        cmocka_unit_test(test_abort_anywhere), cmocka_unit_test(test_embeddings),
+        cmocka_unit_test(test_batch_ext),
     };
     return cmocka_run_group_tests(tests, NULL, maker_clean);
 }
