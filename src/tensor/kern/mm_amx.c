@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-enum { L = MM_L, COLS = 16, LEAST = 3, PANELS = 8, PANEL_BYTES = 1 << 20, RANGE = 40 };
+enum { L = MM_L, COLS = 16, LEAST = 3, PANELS = 8, PANEL_BYTES = 1 << 20, RANGE = 40, LINES = 8 };
 
 #define TILE_I8(c, a, b) __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
 
@@ -236,11 +236,27 @@ INLINE int n_tile_columns(const struct mm_job *j, int64_t c0) {
     return (int) (left < room ? left : room);
 }
 
-// Asks for L rows from `row`, as far as there are so many.
-static void prefetch_rows(const struct mm_job *j, const struct type *type, int64_t row) {
+// Rows that will be wanted next: lines of them are asked for while others are multiplied. All at once they would have to be waited for.
+struct ahead {
+    const uint8_t *at, *end;  // what has not been asked for of a row
+    size_t bytes, stride;
+    int64_t rows;  // that come after it
+};
+
+static struct ahead ahead_of(const struct mm_job *j, const struct type *type, int64_t row, int64_t n) {
     const size_t bytes = (size_t) (j->k / type->block) * type->size;
-    for (int64_t r = row; r < row + L && r < j->n_row; r++) {
-        for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(j->a + (size_t) r * j->a_stride + at, 0, 2);
+    const uint8_t *at = j->a + (size_t) row * j->a_stride;
+    const int64_t rows = j->n_row - row < n ? j->n_row - row : n;
+    return rows > 0 ? (struct ahead){at, at + bytes, bytes, j->a_stride, rows - 1} : (struct ahead){0};
+}
+
+static void look_ahead(struct ahead *h) {
+    for (int i = 0; i < LINES && h->at < h->end; i++) {
+        __builtin_prefetch(h->at, 0, 2);
+        h->at += 64;
+        if (h->at < h->end || h->rows-- <= 0) continue;
+        h->end += h->stride;
+        h->at = h->end - h->bytes;
     }
 }
 
@@ -263,13 +279,12 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
         int n_panel = 0, configured = 0;
         for (; n_panel < most && row + n_panel * L < j->row1; n_panel++) {
             rows[n_panel] = span_at(j, row + n_panel * L);
-            if (n_panel + 1 < most) prefetch_rows(j, type, row + (n_panel + 1) * L);
             for (int64_t group = 0; group < n_group; group += step) {
                 const int n = n_group - group < step ? (int) (n_group - group) : step;
                 unpack_rows(j, type, unpack, s, rows + n_panel, group, n, panels + n_panel * n_group + group);
             }
         }
-        prefetch_rows(j, type, row + n_panel * L);  // the next range begins there, most often
+        struct ahead ahead = ahead_of(j, type, row + n_panel * L, most * L);  // the next range begins there, most often
         int C;
         for (int64_t c0 = 0; c0 < j->n_col; c0 += C) {
             int lane;
@@ -278,7 +293,9 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
             const struct lanes lanes = lanes_of(lane, C);
             if (lanes.n != configured) configure(lanes.n, sub);
             configured = lanes.n;
-            memset(s->total, 0, sizeof *s->total * (size_t) n_panel);
+            for (int p = 0; p < n_panel; p++) {
+                for (int c = 0; c < COLS; c++) vf_store(s->total[p][c], vf_zero());
+            }
             for (int64_t i = 0; i < n_range; i++) {
                 const int64_t group = range_start(n_group, i, n_range);
                 const int n = (int) (range_start(n_group, i + 1, n_range) - group);
@@ -286,6 +303,7 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
                     if (group + n == n_group) {  // results, which come next
                         for (int c = 0; c < C; c++) __builtin_prefetch(mm_job_result(j, c0 + c) + rows[p].lo, 1);
                     }
+                    look_ahead(&ahead);
                     tiles[lanes.n / 4](panels + p * n_group + group, n, x + group, lanes.first, s->total[p][0]);
                 }
             }
