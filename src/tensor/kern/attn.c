@@ -377,6 +377,11 @@ static float exp1(float x) {
 static void merge(float *m, float *l, float *o, float mb, float lb, const float *ob, int64_t dvp) {
     if (mb == -INFINITY) return;
     const bool first = *m == -INFINITY;
+    if (first && mb == mb) {  // weighed with 1: as it is
+        *m = mb, *l = lb;
+        memcpy(o, ob, (size_t) dvp * sizeof *o);
+        return;
+    }
     vf top = vf_set1(*m), vl = vf_set1(*l), old, new;
     float t[VF_N];
     merge_sums(&top, &vl, vf_set1(mb), vf_set1(lb), &old, &new);
