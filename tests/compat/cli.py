@@ -394,6 +394,13 @@ def embeddings_in_every_format():
         assert abs(length(r) - 1) < 1e-4, (n, length(r))
     assert run(*texts, "--embd-normalize", "-1") == run(*texts, "--no-normalize") != run(*texts)
     assert run(*texts, "--attention", "non-causal") != run(*texts) == run(*texts, "--attention", "causal")
+    tokens = json.loads(lamina("tokenize", "-m", MODEL, "--ids", "-p", "The cat sat.")[1])
+    each = lamina("embed", "-m", MODEL, "-q", "--pooling", "none", "-p", "The cat sat.")[1].splitlines()
+    assert len(each) == len(tokens) and each[-1:] == lamina("embed", "-m", MODEL, "-q", "-p", "The cat sat.")[1].splitlines()
+    assert each[:-1] == lamina("embed", "-m", MODEL, "-q", "--pooling", "none", "-ub", "3", "-p", "The cat sat")[1].splitlines()
+    long = write("long-line.txt", b"word " * 2500)  # longer than a batch, not than the context
+    assert len(run("-f", long)[1].split()) == 576 and run("-f", long) == run("-f", long, "-b", "100", "-ub", "64")
+    fails(1, "more than the context of 512", "embed", "-m", MODEL, "-f", long, "-c", "512")
     fails(2, "array, json, json\\+ or raw", "embed", "-m", MODEL, "-p", "x", "--embd-output-format", "xml")
     fails(1, "no classifier", "embed", "-m", MODEL, "-p", "x", "--pooling", "rank")
 

@@ -103,11 +103,16 @@ static int embed(struct embeddings *e, const char *text, size_t size) {
             b.logits[i] = 1;
         }
         const bool encoder = llama_model_has_encoder(e->s.model) && !llama_model_has_decoder(e->s.model);
-        const float *x = NULL;
-        if ((encoder ? llama_encode(e->s.ctx, b) : llama_decode(e->s.ctx, b)) == 0)
-            x = llama_pooling_type(e->s.ctx) == LLAMA_POOLING_TYPE_NONE ? llama_get_embeddings_ith(e->s.ctx, -1)
-                                                                        : llama_get_embeddings_seq(e->s.ctx, 0);
-        status = x ? append(e, x) : console_interrupted() ? 130 : console_library_error();
+        const bool pooled = llama_pooling_type(e->s.ctx) != LLAMA_POOLING_TYPE_NONE,
+                   ok = (encoder ? llama_encode(e->s.ctx, b) : llama_decode(e->s.ctx, b)) == 0;
+        // asked for no pooling, every token has its own; a model that has none gives its last token's
+        const int32_t first = pooled || e->p->pooling != LLAMA_POOLING_TYPE_NONE ? t.n - 1 : 0;
+        for (int32_t i = first; i < t.n && !status; i++) {
+            const float *x = !ok      ? NULL
+                             : pooled ? llama_get_embeddings_seq(e->s.ctx, 0)
+                                      : llama_get_embeddings_ith(e->s.ctx, i);
+            status = x ? append(e, x) : console_interrupted() ? 130 : console_library_error();
+        }
         llama_batch_free(b);
     }
     free(t.data);
@@ -194,8 +199,10 @@ static int embed_all(struct embeddings *e, const struct text *text) {
         at += size + (end ? n_sep : 0);
         if (size == 0) continue;
         status = embed(e, start, size);
+        console_progress("embedding", (float) at / (float) text->size);
         if (!status && console_interrupted()) status = 130;
     }
+    console_progress_end();
     return status;
 }
 
@@ -208,7 +215,10 @@ static int run(struct params *p) {
     p->embeddings = true;
     if (!status) status = session_load(&e.s, p, false);
     if (!status) {
-        if (p->n_ubatch < p->n_batch) p->n_ubatch = p->n_batch;  // models that see the whole text need it in one piece
+        // a text is one batch, as long as the context is; models that see all of it at once need it in one piece
+        const uint32_t n_ctx = session_context_options(p, llama_model_n_ctx_train(e.s.model)).n_ctx;
+        if (p->n_batch < n_ctx) p->n_batch = n_ctx;
+        if (llama_model_has_encoder(e.s.model)) p->n_ubatch = p->n_batch;
         status = session_context(&e.s, p);
     }
     if (!status) {
