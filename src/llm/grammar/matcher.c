@@ -8,6 +8,7 @@
 #define MAX_SETS 16384u
 #define MAX_SET_NODES 65536u               // of one set
 #define MAX_LOOKED_AT (2 * MAX_SET_NODES)  // on the way to one set: a bound of its time
+#define MAX_SPENT (1u << 23)               // places looked at in all between two tokens
 #define MAX_POOL ((size_t) 1 << 22)
 #define N_MASK 32
 #define UNKNOWN UINT32_MAX
@@ -47,7 +48,7 @@ struct matcher {
     uint32_t *found;  // nodes of the set being made
     size_t n_found, cap_found;
     uint32_t now;
-    uint32_t n_looked_at;
+    uint32_t n_looked_at, spent;
     bool full;                // a limit was hit
     bool deep;                // that of one set, which forgetting does not help
     uint64_t *token_classes;  // per token: the classes of its bytes; NULL if not made or more than 64 classes
@@ -239,7 +240,11 @@ static inline uint32_t step(struct matcher *m, uint32_t set, uint8_t byte) {
     if (set == DEAD) return DEAD;
     int class = m->g->byte_class[byte];
     size_t at = (size_t) set * (size_t) m->g->n_class + (size_t) class;
-    if (m->next[at] == UNKNOWN) m->next[at] = try_class(m, set, class);
+    if (m->next[at] == UNKNOWN) {
+        if (m->spent > MAX_SPENT) return m->now = too_much();
+        m->next[at] = try_class(m, set, class);
+        m->spent += m->sets[set].n + m->n_looked_at;
+    }
     if (m->next[at] == UNKNOWN && m->deep) {
         m->full = false;
         m->next[at] = too_much();  // remembered: it would take as long for every token
@@ -362,6 +367,7 @@ static uint32_t unite(struct matcher *m, uint32_t a, uint32_t b) {
 }
 
 bool matcher_accept(struct matcher *m, llama_token token) {
+    m->spent = 0;
     if (m->now == DEAD) return false;
     if (is_end(m, token) && m->sets[m->now].done) return true;
     size_t len;
@@ -376,6 +382,7 @@ bool matcher_accept(struct matcher *m, llama_token token) {
 bool matcher_accept_bytes(struct matcher *m, const char *p, size_t len) {
     while (len > 0 && m->now != DEAD) {  // in parts, so that a long text may be forgotten on the way
         size_t n = len < 1024 ? len : 1024;
+        m->spent = 0;
         m->now = walk_on(m, p, n);
         p += n;
         len -= n;
@@ -462,6 +469,7 @@ static void fill_mask(struct matcher *m, uint8_t *bits) {
         bits[t >> 3] &= (uint8_t) ~(1u << (t & 7));
         if (matcher_allows(m, t)) set_bit(bits, t);
     }
+    if (m->now == DEAD) memset(bits, 0, (size_t) n / 8 + 1);  // also where it took too long
     for (llama_token t = 0; m->sets[m->now].tokens && t < n; t++) {
         if (fits_token(m, m->now, t)) set_bit(bits, t);
     }

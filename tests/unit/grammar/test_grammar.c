@@ -236,6 +236,24 @@ static struct llama_vocab *json_vocab(void) {
     return v;
 }
 
+// Each token of a vocabulary may lead to yet another state that takes long: then the matcher gives up.
+static void test_slow(void **state) {
+    (void) state;
+    struct llama_vocab *v = json_vocab();
+    struct matcher *m = start("root ::= ...++++++++++++++", v);
+    const double begin = seconds();
+    ggml_clear_error();
+    for (int i = 0; i < 3 && !matcher_dead(m); i++) {
+        (void) matcher_mask(m);
+        (void) matcher_accept_bytes(m, "xxxx", 4);
+    }
+    assert_true(matcher_dead(m));
+    assert_error("too many ways");
+    assert_true(test_small() || seconds() - begin < 20);
+    matcher_free(m);
+    vocab_free(v);
+}
+
 static void test_masks(void **state) {
     (void) state;
     struct llama_vocab *v = json_vocab();
@@ -486,10 +504,15 @@ static void test_time(void **state) {
 int main(void) {
     quiet();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_fits),        cmocka_unit_test(test_refused_grammars),
-        cmocka_unit_test(test_hostile_grammars), cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_token_elements),   cmocka_unit_test(test_sampler),
-        cmocka_unit_test(test_triggers),         cmocka_unit_test(test_time),
+        cmocka_unit_test(test_what_fits),
+        cmocka_unit_test(test_refused_grammars),
+        cmocka_unit_test(test_hostile_grammars),
+        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_token_elements),
+        cmocka_unit_test(test_sampler),
+        cmocka_unit_test(test_triggers),
+        cmocka_unit_test(test_time),
+        cmocka_unit_test(test_slow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
