@@ -1,5 +1,6 @@
 // Importance matrices: reading, collecting, writing.
 #include "cli/imatrix.h"
+#include "base/file.h"
 #include "cli/console.h"
 #include "gguf.h"
 
@@ -213,7 +214,7 @@ static int add_older_entry(struct imatrix *m, const char *path, FILE *f) {
 static int add_older(struct imatrix *m, const char *path) {
     char magic[4];
     int32_t n = 0;
-    FILE *f = fopen(path, "rb");
+    FILE *f = file_replaceable(path) == 0 ? fopen(path, "rb") : NULL;  // a pipe would be waited for
     if (!f) return -1;
     int status = fread(magic, 1, 4, f) == 4 && memcmp(magic, "GGUF", 4) != 0 && fseek(f, 0, SEEK_SET) == 0 &&
                          read_i32(f, 1, 1 << 20, &n)

@@ -232,7 +232,8 @@ static int eval_all(struct eval *e) {
 // Takes the tokens and the window from the base file, so that both models see the same.
 static int open_base(struct eval *e) {
     struct header h;
-    e->base = fopen(e->p->logits_base, "rb");
+    e->base =
+        file_replaceable(e->p->logits_base) == 0 ? fopen(e->p->logits_base, "rb") : NULL;  // a pipe would be waited for
     if (!e->base) return console_error("cannot open %s: %s", e->p->logits_base, strerror(errno));
     if (fread(&h, sizeof(h), 1, e->base) != 1 || memcmp(h.magic, MAGIC, 8) != 0 || h.n_ctx < 4 || h.n_ctx > 1u << 24 ||
         h.n_chunk > 1u << 24)
