@@ -58,6 +58,8 @@ def help_of_every_command():
     for n in names:
         code, out, err = lamina(n, "-h")
         assert code == 0 and b"usage: lamina " in out and not err, n
+    for text in (lamina("quantize", "-h")[1], lamina("man")[1]):
+        assert b"Mixtures: F32 F16 " in text and b" Q4_K_M " in text, text
 
 
 @test
@@ -545,7 +547,7 @@ def quantize_never_loses_the_input():
     small = os.path.join(TMP, "q.gguf")
     os.symlink(MODEL, os.path.join(TMP, "link.gguf"))
     fails(2, "same file", "quantize", MODEL, os.path.join(TMP, "link.gguf"), "Q8_0")
-    fails(2, "no mixture", "quantize", MODEL, small, "Q99")
+    fails(2, "no mixture. Mixtures: .* Q4_K_M ", "quantize", MODEL, small, "Q99")
     fails(1, "requantize", "quantize", MODEL, small, "Q4_0")
     fails(1, ".", "quantize", "--allow-requantize", MODEL, "/nonexistent/folder/x.gguf", "Q8_0")
     assert lamina("quantize", "--allow-requantize", "--pure", MODEL, small, "Q8_0")[0] == 0

@@ -3,6 +3,7 @@
 usage: quantize.py LAMINA SHARED      needs numpy and gguf. The last line is "N passed, N failed".
 """
 import glob
+import json
 import os
 import resource
 import shutil
@@ -134,6 +135,8 @@ def splits(tmp, m):
     check(len(kept) == len(parts) and {k: v for f in kept for k, v in types(f).items()} == whole, f"kept splits: {kept}")
     code, said, err = run("quantize", "--keep-split", "--dry-run", parts[0], out, "Q4_K_M")
     check(said.split()[-1:] == [str(sum(os.path.getsize(f) for f in kept))], f"kept splits: a dry run says {said.strip()}")
+    code, said, err = run("quantize", "--keep-split", "--dry-run", "--json", parts[0], out, "Q4_K_M")
+    check(code == 0 and json.loads(said)["bytes_with_headers"] == sum(os.path.getsize(f) for f in kept) and json.loads(said)["tensors"] == len(whole), f"as JSON: {said}")
     run("quantize", "-q", "--keep-split", "--prune-layers", "2,1,2", parts[0], os.path.join(tmp, "pruned.gguf"), "Q8_0")
     code, _, err = run("plan", os.path.join(tmp, "pruned-00001-of-00003.gguf"))
     check(code == 0, f"kept splits without two layers: {err.strip()}")

@@ -491,6 +491,7 @@ static void shown_default(const struct opt *o, const struct params *d, char *out
 static void usage(const struct tool *tool, FILE *out) {
     fprintf(out, "usage: lamina %s [OPTION ...]%s%s\n\n%s.\n", tool->name, tool->args[0] ? " " : "", tool->args,
             tool->summary);
+    if (tool->more) fprintf(out, "%s\n", tool->more());
 }
 
 void options_help(const struct tool *tool, FILE *out) {
@@ -556,7 +557,8 @@ void options_man(FILE *out) {
           "COMMAND [OPTION ...]\n.SH COMMANDS\n",
           out);
     for (int t = 0; t < n_tools; t++)
-        fprintf(out, ".TP\n.B %s %s\n%s.\n", tools[t]->name, tools[t]->args, tools[t]->summary);
+        fprintf(out, ".TP\n.B %s %s\n%s.\n%s%s", tools[t]->name, tools[t]->args, tools[t]->summary,
+                tools[t]->more ? tools[t]->more() : "", tools[t]->more ? "\n" : "");
     fputs(".SH OPTIONS\nEach command takes those of these options that its \\fB\\-h\\fR lists.\n", out);
     for (int i = 0; i < n_options; i++) {
         char value[128];

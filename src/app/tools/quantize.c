@@ -45,6 +45,14 @@ static bool is_name(const char *name) {
     return strcasecmp(name, "COPY") == 0;
 }
 
+static const char *more(void) {
+    static char known[512];
+    int n = snprintf(known, sizeof(known), "Mixtures:");
+    for (int i = 0; i < n_mixtures; i++) n += snprintf(known + n, sizeof(known) - (size_t) n, " %s", mixtures[i].name);
+    snprintf(known + n, sizeof(known) - (size_t) n, " COPY.");
+    return known;
+}
+
 // By name, or by number as in the file's general.file_type.
 static int find_mixture(const char *name, enum llama_ftype *out) {
     char *end;
@@ -54,12 +62,7 @@ static int find_mixture(const char *name, enum llama_ftype *out) {
         *out = mixtures[i].ftype;
         return 0;
     }
-    char known[512] = "";
-    for (int i = 0; i < n_mixtures; i++) {
-        const size_t n = strlen(known);
-        snprintf(known + n, sizeof(known) - n, " %s", mixtures[i].name);
-    }
-    console_error("'%s' is no mixture; there are%s", name, known);
+    console_error("'%s' is no mixture. %s", name, more());
     return 2;
 }
 
@@ -218,6 +221,9 @@ static int run(struct params *p) {
         char in[32], out[32];
         if (llama_model_quantize_report(input, output, &q, on_progress, NULL, &r) != 0)
             status = console_interrupted() ? 130 : console_library_error();
+        else if (p->json)
+            printf("{\"tensors\": %u, \"bytes\": %llu, \"bytes_with_headers\": %llu}\n", r.n_tensors,
+                   (unsigned long long) r.bytes_out, (unsigned long long) r.bytes_files);
         else if (p->dry_run)
             printf("%u tensors, %llu bytes; with headers %llu\n", r.n_tensors, (unsigned long long) r.bytes_out,
                    (unsigned long long) r.bytes_files);
@@ -236,8 +242,9 @@ const struct tool tool_quantize = {
     .alias = "llama-quantize",
     .summary = "Writes a model with its weights in another format",
     .args = "MODEL [OUTPUT] MIXTURE [THREADS]",
+    .more = more,
     .min_args = 2,
     .max_args = 4,
-    .groups = G_QUANTIZE | G_THREADS,
+    .groups = G_QUANTIZE | G_THREADS | G_JSON,
     .run = run,
 };

@@ -122,10 +122,16 @@ static int run(struct params *p) {
     return status;
 }
 
+static const char *more(void) {
+    return "save reads -p or -f and writes FILE; run goes on from FILE, behind the text of -p or -f if there is one; show "
+           "prints FILE's text.";
+}
+
 const struct tool tool_state = {
     .name = "state",
     .summary = "Saves what a model knows of a prompt, and goes on from there later",
     .args = "save|run|show FILE",
+    .more = more,
     .min_args = 2,
     .max_args = 2,
     .groups = G_MODEL | G_LOAD | G_CTX | G_PROMPT | G_GEN | G_SAMPLE,

@@ -4,10 +4,11 @@
 #include "cli/options.h"
 
 struct tool {
-    const char *name;     // "run"
-    const char *alias;    // name under which argv[0] also means this tool ("llama-cli"), or NULL
-    const char *summary;  // one line, no full stop
-    const char *args;     // what follows the options ("MODEL"), or ""
+    const char *name;           // "run"
+    const char *alias;          // name under which argv[0] also means this tool ("llama-cli"), or NULL
+    const char *summary;        // one line, no full stop
+    const char *args;           // what follows the options ("MODEL"), or ""
+    const char *(*more)(void);  // what -h and the manual page say below the summary, or NULL; sentences
     int min_args, max_args;
     unsigned groups;               // enum opt_group
     int (*run)(struct params *p);  // exit status: 0 done, 1 failed, 2 wrong call, 130 interrupted
