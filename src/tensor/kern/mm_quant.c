@@ -373,7 +373,7 @@ static int few_panel(const struct mm_job *j, int64_t row, struct span *rows) {
 // One column: every group is multiplied as soon as it is unpacked, a block of the largest kind at a time, which is also what shares
 // a scale of activations where blocks do. The scales of all groups of
 // a call are read first, and where that is more than a line or two of each stream it stalls the streams.
-enum { AT_ONCE = 8 };
+enum { AT_ONCE = 8, AHEAD = 384, LONG = 512 };  // bytes; short rows gain nothing
 
 static void one_run(const struct mm_job *j, one_fn *one) {
     const struct type *type = type_get(j->type);
@@ -381,13 +381,17 @@ static void one_run(const struct mm_job *j, one_fn *one) {
     const struct mm_record *x = (const struct mm_record *) mm_job_column(j, 0);
     float *y = mm_job_result(j, 0);
     const int64_t n_group = j->k / 32, run = (j->row1 - j->row0) / L;
+    const bool ahead = (size_t) (j->k / type->block) * type->size >= LONG;
     for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1); row++) {
         const struct span rows = row < run ? (struct span){j->row0 + row, run, 0, L} : span_at(j, j->row0 + run * L);
         _Alignas(64) float total[L] = {0};
         for (int64_t group = 0; group < n_group; group += AT_ONCE) {
             const int n = n_group - group < AT_ONCE ? (int) (n_group - group) : AT_ONCE;
             const size_t at = (size_t) (group * 32 / type->block) * type->size;
-            one(j->a + (size_t) rows.lo * j->a_stride + at, j->a_stride * (size_t) rows.step, n, s->panel, x + group, total);
+            const uint8_t *p = j->a + (size_t) rows.lo * j->a_stride + at;
+            const size_t stride = j->a_stride * (size_t) rows.step;
+            if (ahead) ask_ahead(p + AHEAD, stride, (size_t) (n * 32 / type->block) * type->size);
+            one(p, stride, n, s->panel, x + group, total);
         }
         span_store(y, &rows, vf_load(total));
     }
@@ -443,6 +447,10 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
             const int R = few_panel(j, row, rows);
             for (int64_t group = 0; group < n_group; group += step) {
                 const int n = n_group - group < step ? (int) (n_group - group) : step;
+                const size_t at = (size_t) ((group + n) * 32 / type->block) * type->size,
+                             bytes = (size_t) (n * 32 / type->block) * type->size;
+                for (int r = 0; r < R; r++)
+                    ask_ahead(j->a + (size_t) rows[r].lo * j->a_stride + at, (size_t) rows[r].step * j->a_stride, bytes);
                 quant_piece(j, type, unpack, tiles, rows, group, n, NULL);
             }
             row += R;

@@ -58,6 +58,14 @@ INLINE const uint8_t *rows_get(const struct rows *r, int i) {
     return r->p[i / 4] + (q == 0 ? 0 : q == 1 ? r->s : q == 2 ? 2 * r->s : r->s3);
 }
 
+// Asks for `bytes` of each of L rows. What reads ahead by itself stops at the end of a page, and a row is often as long as one.
+INLINE void ask_ahead(const uint8_t *p, size_t stride, size_t bytes) {
+    const struct rows r = rows_at(p, stride);
+    for (size_t at = 0; at < bytes; at += 64) {
+        UNROLL for (int i = 0; i < MM_L; i++) __builtin_prefetch(rows_get(&r, i) + at);
+    }
+}
+
 #if defined(__AVX512F__)
 // Lanes from .. to - 1 of the vector at p; zeros elsewhere, and nothing else is touched.
 INLINE __mmask16 span_mask(int from, int to) { return (__mmask16) (((1u << to) - 1) & (0xffffu << from)); }
