@@ -37,5 +37,8 @@ with tempfile.TemporaryDirectory() as tmp:
                 if json.loads(out) != c["ids"]:
                     check(False, f"ids of {c['text']!r}: {out.decode().strip()}")
             check(True, "token ids")
+            for args in (["perplexity", "-p", "one two three four five six", "-c", "4"], ["run", "-p", "hi"], ["chat", "-p", "hi", "-st"], ["state", "save", os.path.join(tmp, "s"), "-p", "hi"]):
+                p = subprocess.run([exe, *args, "-m", gguf], capture_output=True, text=True)
+                check(p.returncode == 1 and "lamina embed uses it" in p.stderr and not p.stdout, f"{args[0]} is refused: {p.returncode} {p.stderr.strip()}")
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed != 0)

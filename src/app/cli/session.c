@@ -420,6 +420,11 @@ int session_feed(struct session *s, llama_token *tokens, int32_t n, bool show_pr
     return 0;
 }
 
+int session_writes(const struct session *s) {
+    if (llama_model_has_decoder(s->model)) return 0;
+    return console_error("this is a model of embeddings, which writes no text; lamina embed uses it");
+}
+
 int session_forget(struct session *s, int32_t n_keep, int32_t *n_past) {
     llama_memory_t mem = llama_get_memory(s->ctx);
     if (n_keep == 0) n_keep = llama_vocab_get_add_bos(s->vocab);  // models that begin with it are lost without

@@ -36,6 +36,8 @@ struct llama_context_params session_context_options(const struct params *p, int3
 int session_load(struct session *s, const struct params *p, bool vocab_only);
 int session_context(struct session *s, const struct params *p);
 void session_close(struct session *s);
+// 0, or 1 after a sentence: a model of embeddings has no logits to choose tokens by.
+int session_writes(const struct session *s);
 // Prints the devices of --list-devices.
 void session_list_devices(void);
 

@@ -322,6 +322,7 @@ static int run(struct params *p) {
     if (p->no_conversation) return tool_run.run(p);
     struct chat c = {.p = p, .interactive = isatty(STDIN_FILENO)};
     int status = session_load(&c.s, p, false);
+    if (!status) status = session_writes(&c.s);
     if (!status) status = session_context(&c.s, p);
     if (!status) {
         c.tmpl = p->chat_template ? p->chat_template : llama_model_chat_template(c.s.model, NULL);

@@ -121,6 +121,7 @@ static int eval_chunk(struct eval *e, int chunk, struct score *total, struct sco
             n_out += b.logits[k];
         }
         if (llama_decode(e->s.ctx, b) != 0) status = console_interrupted() ? 130 : console_library_error();
+        if (!status && n_out && !llama_get_logits(e->s.ctx)) status = console_error("this model gives no logits to score");
         if (!status && n_out) {
             struct job j = {e, llama_get_logits(e->s.ctx), tokens + first + done + 1, n_out, each + done};
             struct eval part = *e;
@@ -293,6 +294,7 @@ static int run(struct params *p) {
         status = 2;
     }
     if (!status) status = session_load(&e.s, p, false);
+    if (!status) status = session_writes(&e.s);
     if (!status) status = p->logits_base ? open_base(&e) : take_text(&e);
     if (!status) {
         e.n_vocab = llama_vocab_n_tokens(e.s.vocab);

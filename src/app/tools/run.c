@@ -155,6 +155,7 @@ static int run(struct params *p) {
     const int64_t start = llama_time_us();
     int status = text_prompt(&prompt, p);
     if (!status) status = session_load(&s, p, false);
+    if (!status) status = session_writes(&s);
     if (!status) status = session_context(&s, p);
     t.load_us = llama_time_us() - start;
     if (!status) status = with_prompt(&s, p, &prompt, &t);

@@ -106,6 +106,7 @@ static int run(struct params *p) {
         return 2;
     }
     int status = session_load(&s, p, false);
+    if (!status) status = session_writes(&s);
     if (!status) status = session_context(&s, p);
     if (!status && strcmp(what, "save") == 0)
         status = save(&s, p, path);
