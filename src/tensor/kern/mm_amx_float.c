@@ -180,10 +180,10 @@ AMX_INLINE void times_four(int P, int64_t steps, const struct part *a0, const st
     TILE_STORE(7, s->sums[3], 64);
 }
 
-// Tile 4 += product o of a step of one tile of rows times one block.
-AMX_INLINE void times_one(int P, int o, const struct part *a, const uint32_t *x) {
+// Tile 4 += product o of a step of one tile of rows times n columns that lie side by side.
+AMX_INLINE void times_one(int P, int o, const struct part *a, const uint32_t *x, int n) {
 #define W(p) TILE_LOAD(0, a + (p), 64)
-#define X(p) TILE_LOAD(2, x + (p) *WORDS, 64)
+#define X(p) TILE_LOAD(2, x + (p) * (L * n), 4 * n)
     LOAD_PARTS(P, o, W, X);
     TILE_BF16(4, 0, 2);
 #undef W
@@ -290,7 +290,7 @@ INLINE struct tile_rows tile_of(const struct mm_job *j, int64_t i) {
 // A step of a tile that is whole is unpacked while the one before it is multiplied: a product that waited for the last would be in the way
 // of what comes behind it, so some rows come between.
 AMX_INLINE void few_step(int P, const struct rows *rows, size_t at, struct part *to, const struct part *before,
-                         const uint32_t *x) {
+                         const uint32_t *x, int n) {
     enum {
         AHEAD = 512
     };  // bytes: at the end of a row they are those of the next, which processors do not guess from page to page
@@ -299,37 +299,42 @@ AMX_INLINE void few_step(int P, const struct rows *rows, size_t at, struct part 
         __builtin_prefetch(row + AHEAD);
         if (P == 3) __builtin_prefetch(row + AHEAD + 64);
         unpack_step(P, row, to, r);
-        if ((r + 1) * n_product(P) / L != r * n_product(P) / L) times_one(P, r * n_product(P) / L, before, x);
+        if ((r + 1) * n_product(P) / L != r * n_product(P) / L) times_one(P, r * n_product(P) / L, before, x, n);
     }
 }
 
-// One block, from its lane on.
+// One block. Its columns are laid side by side first: few of them stay in the first-level cache then.
 AMX_INLINE void run_few(int P, const struct mm_job *j, const struct block *b, struct scratch *s) {
     const int64_t n_tile = (j->row1 - j->row0) / L + ((j->row1 - j->row0) % L > 0), n_step = steps_of(j->k);
     struct part *tiles = tiles_of(j);
     const size_t bytes = DEPTH * (P == 3 ? 4 : 2);
-    configure(b->n);
+    const int n = b->n;
+    uint32_t *columns = s->columns + n_step * P * WORDS;
+    for (int64_t w = 0; w < n_step * P * L; w++) {
+        for (int c = 0; c < n; c++) columns[w * n + c] = b->x[w * COLS + b->lane + c];
+    }
+    configure(n);
     for (int64_t i = 0; i < n_tile; i++) {
         const struct tile_rows t = tile_of(j, i);
         const struct rows rows = rows_at(row_of(j, &t, 0), (size_t) t.apart * j->a_stride);
-        const uint32_t *x = b->x;
+        const uint32_t *x = columns;
         TILE_ZERO(4);
         for (int64_t step = 0; step <= n_step; step++) {
             struct part *to = tiles + step % RING * P;
             const struct part *before = tiles + (step + RING - 1) % RING * P;
             if (step > 0 && (step + 1) * DEPTH <= j->k && t.n == L) {
-                few_step(P, &rows, (size_t) step * bytes, to, before, x);
+                few_step(P, &rows, (size_t) step * bytes, to, before, x, n);
             } else {
                 for (int r = 0; step < n_step && r < L; r++)
                     unpack_values(P, row_of(j, &t, r) + (size_t) step * bytes, j->k - step * DEPTH, to, r);
                 UNROLL for (int o = 0; o < n_product(P); o++) {
-                    if (step > 0) times_one(P, o, before, x);
+                    if (step > 0) times_one(P, o, before, x, n);
                 }
             }
-            if (step > 0) x += P * WORDS;
+            if (step > 0) x += P * L * n;
         }
         TILE_STORE(4, s->sums[0], 64);
-        store(P, j, &t, s->sums[0], b);
+        store(P, j, &t, s->sums[0], &(struct block){b->x + b->lane, b->c0, 0, n});
     }
 }
 
@@ -379,8 +384,6 @@ AMX_INLINE void run(int P, const struct mm_job *j) {
         struct block b;
         for (int64_t c0 = 0; c0 < j->n_col; c0 += b.n) {
             b = block_at(j, c0, s->columns);
-            b.x += b.lane;
-            b.lane = 0;
             run_few(P, j, &b, s);
         }
     }
