@@ -77,7 +77,7 @@ static enum err split(struct vocab_out *v, const struct map *ids, int64_t id) {
         const int64_t *left = map_get(ids, text, i), *right = map_get(ids, text + i, n - i);
         if (left && right) pairs[n_pairs++] = (struct pair){*left, *right};
     }
-    qsort(pairs, n_pairs, sizeof(pairs[0]), by_ranks);
+    if (n_pairs > 1) qsort(pairs, n_pairs, sizeof(pairs[0]), by_ranks);
     for (size_t i = 0; i < n_pairs; i++) TRY(add_merge(v, &pairs[i]));
     return ERR_OK;
 }
