@@ -17,6 +17,7 @@ const struct mm_path *ISA_SYM(mm_quant_path)(enum ggml_type type, int64_t n_col)
 #define MM_VNNI 0
 #endif
 #include "kern/mm_unpack.h"
+#include "kern/mm_one.h"
 #include "kern/mm_record.h"
 #include "kern/mm_ints.h"
 #include "type/type.h"
@@ -44,12 +45,6 @@ enum {
 };
 
 // ---- integer sums ---------------------------------------------------------------------------------------------------
-
-INLINE vi bcast_4(const int8_t *p) {
-    int32_t x;
-    memcpy(&x, p, 4);
-    return vi_set1(x);
-}
 
 #if MM_VNNI
 // acc[r][c] += sum over n words of the rows of vector r times column c.
@@ -357,15 +352,27 @@ static void quant_piece(const struct mm_job *j, const struct type *type, unpack_
     panel_times(j, tiles, rows, s->panel, group, n, sums);
 }
 
-// The panel from row (counted from the range's start), in the order of few columns: what takes time then is reading the weights,
-// so the range is cut into L runs of rows and lane l walks through run l: L long streams, which the processor reads ahead. Rows
-// that are left over come last, side by side. Gives the vectors of the panel; the last one fills it up.
-static int few_panel(const struct mm_job *j, int64_t row, struct span *rows) {
+// The order of few columns: what takes time then is reading the weights, so a range is cut into L runs of rows and lane l walks through
+// run l: L long streams, which the processor reads ahead. They must not lie so that all meet in the same sets of the first-level
+// cache. Rows that are left over come last, side by side.
+static int64_t run_length(const struct mm_job *j) {
+    enum { SETS = 2048, NEAR = 256 };  // bytes after which sets repeat, or every second one does
     const int64_t run = (j->row1 - j->row0) / L;
-    int n = 0;
-    for (; n < PANEL && row + n < run; n++) rows[n] = (struct span){j->row0 + row + n, run, 0, L};
-    if (n == 0) rows[n++] = span_at(j, j->row0 + run * L);
-    for (int r = n; r < PANEL; r++) rows[r] = rows[n - 1];
+    return run > 1 && (size_t) run * j->a_stride % SETS < NEAR ? run - 1 : run;
+}
+static bool more_rows(const struct mm_job *j, int64_t run, int64_t row) {
+    return row < run || j->row0 + run * L + (row - run) * L < j->row1;
+}
+static struct span row_of_runs(const struct mm_job *j, int64_t run, int64_t row) {
+    return row < run ? (struct span){j->row0 + row, run, 0, L} : span_at(j, j->row0 + row * L);
+}
+
+// The panel from row on, in that order; the last vector fills it up.
+static int few_panel(const struct mm_job *j, int64_t run, int64_t row, struct span *rows) {
+    int n = 1;
+    rows[0] = row_of_runs(j, run, row);
+    for (; n < PANEL && row + n < run; n++) rows[n] = row_of_runs(j, run, row + n);
+    for (int r = n; r < PANEL; r++) rows[r] = rows[0];
     return n;
 }
 
@@ -380,10 +387,10 @@ static void one_run(const struct mm_job *j, one_fn *one) {
     struct scratch *s = j->scratch;
     const struct mm_record *x = (const struct mm_record *) mm_job_column(j, 0);
     float *y = mm_job_result(j, 0);
-    const int64_t n_group = j->k / 32, run = (j->row1 - j->row0) / L;
+    const int64_t n_group = j->k / 32, run = run_length(j);
     const bool ahead = (size_t) (j->k / type->block) * type->size >= LONG;
-    for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1); row++) {
-        const struct span rows = row < run ? (struct span){j->row0 + row, run, 0, L} : span_at(j, j->row0 + run * L);
+    for (int64_t row = 0; more_rows(j, run, row); row++) {
+        const struct span rows = row_of_runs(j, run, row);
         _Alignas(64) float total[L] = {0};
         for (int64_t group = 0; group < n_group; group += AT_ONCE) {
             const int n = n_group - group < AT_ONCE ? (int) (n_group - group) : AT_ONCE;
@@ -396,15 +403,15 @@ static void one_run(const struct mm_job *j, one_fn *one) {
         span_store(y, &rows, vf_load(total));
     }
 }
-#define ONE(name, per)                                                                                                      \
+#define ONE(ID, name, per)                                                                                                  \
     static void one_##name(const uint8_t *p, size_t stride, int n, struct panel_group *room, const struct mm_record *x,     \
                            float *total) {                                                                                  \
-        struct sink k = {x, per == 32 ? vf_load(total) : vf_zero(), per};                                                   \
-        unpack_##name(&k, p, stride, n, room, 1);                                                                           \
+        struct sink k = {true, per, x, per == 32 ? vf_load(total) : vf_zero()};                                             \
+        if (n < AT_ONCE || !eight_groups(GGML_TYPE_##ID, &k, p, stride)) unpack_##name(&k, p, stride, n, room, 1);          \
         vf_store(total, per == 32 ? k.acc : vf_fma(vf_set1(x->d), k.acc, vf_load(total)));                                  \
     }
 #else
-#define ONE(name, per) enum { one_##name };
+#define ONE(ID, name, per) enum { one_##name };
 #define one_run(j, one) (void) 0
 #endif
 
@@ -417,9 +424,9 @@ static void ints_run(const struct mm_job *j) {
     struct ints_block *b = (void *) ((struct scratch *) j->scratch)->rows;
     const struct mm_record *x = (const struct mm_record *) mm_job_column(j, 0);
     float *y = mm_job_result(j, 0);
-    const int64_t n_block = j->k / type->block, run = (j->row1 - j->row0) / L;
-    for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1); row++) {
-        const struct span rows = row < run ? (struct span){j->row0 + row, run, 0, L} : span_at(j, j->row0 + run * L);
+    const int64_t n_block = j->k / type->block, run = run_length(j);
+    for (int64_t row = 0; more_rows(j, run, row); row++) {
+        const struct span rows = row_of_runs(j, run, row);
         const uint8_t *p = j->a + (size_t) rows.lo * j->a_stride;
         _Alignas(64) float total[L] = {0};
         for (int64_t i = 0; i < n_block; i++, p += type->size) {
@@ -442,9 +449,9 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
     const int step = group_step(n_group);
     struct span rows[PANEL];
     if (j->n_col <= FEW) {
-        const int64_t run = (j->row1 - j->row0) / L;
-        for (int64_t row = 0; row < run || (row == run && j->row0 + run * L < j->row1);) {
-            const int R = few_panel(j, row, rows);
+        const int64_t run = run_length(j);
+        for (int64_t row = 0; more_rows(j, run, row);) {
+            const int R = few_panel(j, run, row, rows);
             for (int64_t group = 0; group < n_group; group += step) {
                 const int n = n_group - group < step ? (int) (n_group - group) : step;
                 const size_t at = (size_t) ((group + n) * 32 / type->block) * type->size,
@@ -485,7 +492,7 @@ static inline bool is_ints(enum ggml_type type) {
     static void encode_##name(const float *x, int64_t k, void *act) {                                                       \
         mm_record_encode(x, k, act, sub, min, SIGNED(max) ? 0 : offset, per);                                               \
     }                                                                                                                       \
-    ONE(name, per)                                                                                                          \
+    ONE(ID, name, per)                                                                                                      \
     static void run_##name(const struct mm_job *j) {                                                                        \
         const bool one = j->n_col == 1 && j->row1 >= L;                                                                     \
         if (ROW_BY_ROW && one && is_ints(GGML_TYPE_##ID))                                                                   \

@@ -58,11 +58,12 @@ INLINE const uint8_t *rows_get(const struct rows *r, int i) {
     return r->p[i / 4] + (q == 0 ? 0 : q == 1 ? r->s : q == 2 ? 2 * r->s : r->s3);
 }
 
-// Asks for `bytes` of each of L rows. What reads ahead by itself stops at the end of a page, and a row is often as long as one.
+// Asks for `bytes` of each of L rows, to the second-level cache: the first one has no room for so many rows. What reads ahead by itself
+// stops at the end of a page, and a row is often as long as one.
 INLINE void ask_ahead(const uint8_t *p, size_t stride, size_t bytes) {
     const struct rows r = rows_at(p, stride);
     for (size_t at = 0; at < bytes; at += 64) {
-        UNROLL for (int i = 0; i < MM_L; i++) __builtin_prefetch(rows_get(&r, i) + at);
+        UNROLL for (int i = 0; i < MM_L; i++) __builtin_prefetch(rows_get(&r, i) + at, 0, 2);
     }
 }
 
@@ -73,10 +74,11 @@ INLINE vf vf_load_span(const float *p, int from, int to) { return _mm512_maskz_l
 INLINE void vf_store_span(float *p, vf x, int from, int to) { _mm512_mask_storeu_ps(p, span_mask(from, to), x); }
 
 INLINE vi load_quarters(const struct rows *r, size_t at) {
-    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *) (r->p[0] + at)));
-    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *) (r->p[1] + at)), 1);
-    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *) (r->p[2] + at)), 2);
-    return _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *) (r->p[3] + at)), 3);
+    const __m256i lo = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) (r->p[0] + at))),
+                                               _mm_loadu_si128((const __m128i *) (r->p[1] + at)), 1);
+    const __m256i hi = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) (r->p[2] + at))),
+                                               _mm_loadu_si128((const __m128i *) (r->p[3] + at)), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
 }
 #define VI_(name) _mm512_##name
 #elif defined(__AVX2__)

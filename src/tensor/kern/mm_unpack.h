@@ -45,31 +45,41 @@ INLINE vf half_low(vi x) { return vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(vr
 #endif
 INLINE vf half_high(vi x) { return half_low(sr(x, 16)); }
 
-// Where unpacked groups go: into the panel, or (x set) straight into the product with one column, added to acc in order.
+// Where unpacked groups go: into the panel, or (one) straight into the product with one column, added to acc in order.
 struct sink {
+    bool one;
+    int per;  // activations that share a scale
     const struct mm_record *x;
     vf acc;
-    int per;  // activations that share a scale
 };
+
+INLINE vi bcast_4(const int8_t *p) {
+    int32_t x;
+    memcpy(&x, p, 4);
+    return vi_set1(x);
+}
 
 #if MM_VNNI
 INLINE vi sum_words(const vi *w, const int8_t *q, int n, int32_t start) {
     vi even = vi_set1(start), odd = vi_set1(0);
     UNROLL for (int j = 0; j < n; j += 2) {
-        even = _mm512_dpbusd_epi32(even, w[j], vf_bits(vf_bcast(q + 4 * j)));
-        odd = _mm512_dpbusd_epi32(odd, w[j + 1], vf_bits(vf_bcast(q + 4 * j + 4)));
+        even = _mm512_dpbusd_epi32(even, w[j], bcast_4(q + 4 * j));
+        odd = _mm512_dpbusd_epi32(odd, w[j + 1], bcast_4(q + 4 * j + 4));
     }
     return vi_add(even, odd);
 }
 
+// The sum of a group, or of a half, scaled.
+INLINE void add_sum(struct sink *k, const struct mm_record *x, vf s, vi sum) {
+    k->acc = vf_fma(k->per == 32 ? vf_mul(s, vf_set1(x->d)) : s, mm_record_sum(x, sum, k->per), k->acc);
+}
+
 INLINE void multiply_words(struct sink *k, const struct panel_group *g, const vi w[8], int sub, bool min, bool offset) {
     const struct mm_record *x = k->x++;
-    const vf d = vf_set1(x->d);
     UNROLL for (int part = 0; part < 32 / sub; part++) {
         const vi sum =
             sum_words(w + part * sub / 4, x->q + part * sub, sub / 4, mm_record_start(x, part, min, offset, k->per));
-        const vf s = vf_load(g->s[part]);
-        k->acc = vf_fma(k->per == 32 ? vf_mul(s, d) : s, mm_record_sum(x, sum, k->per), k->acc);
+        add_sum(k, x, vf_load(g->s[part]), sum);
         if (min) k->acc = vf_fma(vf_load(g->m[part]), vf_set1(x->sum[part]), k->acc);
     }
 }
@@ -78,7 +88,7 @@ INLINE void multiply_words(struct sink *k, const struct panel_group *g, const vi
 // Eight vectors of unsigned integers (value + offset) to the sink, in the level's form. The group's scales are in g already.
 INLINE void put_words(struct sink *k, struct panel_group *g, const vi w[8], int sub, bool min, int offset, int max) {
 #if MM_VNNI
-    if (k->x) {
+    if (k->one) {
         multiply_words(k, g, w, sub, min, offset != 0);
         return;
     }
@@ -118,7 +128,7 @@ INLINE void multiply_scaled(struct sink *k, const struct panel_group *g, const v
         const int q = zero ? (int16_t) (x->correction[1] >> (16 * h)) : 0;
         sum = vi_add(sum, _mm512_mullo_epi32(sum_words(w + 4 * h, x->q + 16 * h, 4, -zero * q), by[h]));
     }
-    k->acc = vf_fma(vf_load(g->s[0]), mm_record_sum(x, sum, k->per), k->acc);
+    add_sum(k, x, vf_load(g->s[0]), sum);
     UNROLL for (int h = 0; h < min; h++) k->acc = vf_fma(vf_load(g->m[h]), vf_set1(x->sum[h]), k->acc);
 }
 #endif
@@ -128,7 +138,7 @@ INLINE void multiply_scaled(struct sink *k, const struct panel_group *g, const v
 INLINE void put_scaled(struct sink *k, struct panel_group *g, const vi w[8], const vi by[2], int zero, int min, int offset,
                        int max) {
 #if MM_VNNI
-    if (k->x) {
+    if (k->one) {
         multiply_scaled(k, g, w, by, zero, min);
         return;
     }
@@ -221,7 +231,15 @@ INLINE void unpack_q4_1(struct sink *k, const uint8_t *p, size_t stride, int n, 
 
 // Bit 4j + i of each lane of h to bit 4 of byte i of w[j].
 INLINE void fifth_bits(vi h, vi w[8]) {
-#if defined(__AVX512F__)
+#if MM_VNNI
+    // Eight bits from 4 before the wanted one on, counted in pairs of lanes.
+    const __m512i from = _mm512_set1_epi64(0x1f1e1d1cfffefdfc), four = bytes_set1(4), bit = bytes_set1(16);
+    __m512i at = from;
+    UNROLL for (int j = 0; j < 8; j++) {
+        w[j] = vi_or(w[j], vi_and(_mm512_multishift_epi64_epi8(at, h), bit));
+        at = _mm512_add_epi8(at, four);
+    }
+#elif defined(__AVX512F__)
     const vi spread = _mm512_setr_epi32(0, 0x10, 0x1000, 0x1010, 0x100000, 0x100010, 0x101000, 0x101010, 0x10000000,
                                         0x10000010, 0x10001000, 0x10001010, 0x10100000, 0x10100010, 0x10101000, 0x10101010);
     UNROLL for (int j = 0; j < 8; j++) w[j] = vi_or(w[j], _mm512_permutexvar_epi32(sr(h, 4 * j), spread));
@@ -324,54 +342,67 @@ INLINE void unpack_q2_0(struct sink *k, const uint8_t *p, size_t stride, int n, 
 #define BYTE_U(x, i) vf_from_vi(vi_and(sr((x), 8 * (i)), vi_set1(255)))
 #define BYTE_S(x, i) vf_from_vi(sra(sl((x), 24 - 8 * (i)), 24))
 
-// The 16 header bytes of q4_K and q5_K: d and dmin, then scales and minima of 6 bits.
-INLINE void k_scales(const struct rows *r, struct panel_group *out, int step) {
+// The 16 header bytes of q4_K and q5_K: d and dmin, then scales and minima of 6 bits. Scales of odd groups are multiplied by `odd`.
+INLINE void k_scales(const struct rows *r, struct panel_group *out, int step, float odd) {
     vi t[4];
     load_words(r, 0, t);
-    const vf d = half_low(t[0]), dmin = vf_neg(half_high(t[0]));
+    const vf d = half_low(t[0]), dmin = vf_neg(half_high(t[0])), d_odd = vf_mul(d, vf_set1(odd));
     const vi six = bytes_set1(63), four = bytes_set1(15), top = bytes_set1(0x30);
     const vi s[2] = {vi_and(t[1], six), vi_or(vi_and(t[3], four), vi_and(sr(t[1], 2), top))};
     const vi m[2] = {vi_and(t[2], six), vi_or(vi_and(sr(t[3], 4), four), vi_and(sr(t[2], 2), top))};
     UNROLL for (int j = 0; j < 8; j++) {
-        vf_store(out[j * step].s[0], vf_mul(d, BYTE_U(s[j / 4], j % 4)));
+        vf_store(out[j * step].s[0], vf_mul(j % 2 ? d_odd : d, BYTE_U(s[j / 4], j % 4)));
         vf_store(out[j * step].m[0], vf_mul(dmin, BYTE_U(m[j / 4], j % 4)));
     }
 }
 
+// Where a column's integers and those of weights are multiplied without limit (VNNI), high nibbles are left where they are and count
+// sixteen times: their scale is so much smaller.
 INLINE void unpack_q4_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
     const vi low = bytes_set1(15);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, rows_advance(&r, sizeof(struct block_q4_K))) {
-        k_scales(&r, out, step);
+        k_scales(&r, out, step, k->one ? 0x1p-4f : 1.0f);
         for (int c = 0; c < 4; c++, out += 2 * step) {
             vi t[8], w[8];
             load_32(&r, (size_t) (16 + 32 * c), t);
             UNROLL for (int j = 0; j < 8; j++) w[j] = vi_and(t[j], low);
             put_words(k, out, w, 32, true, 0, 15);
-            UNROLL for (int j = 0; j < 8; j++) w[j] = vi_and(sr(t[j], 4), low);
+            UNROLL for (int j = 0; j < 8; j++) w[j] = k->one ? vi_and(t[j], bytes_set1(-16)) : vi_and(sr(t[j], 4), low);
             put_words(k, out + step, w, 32, true, 0, 15);
         }
     }
 }
 
+#if defined(__AVX512F__)
+#define RISE(x) _mm512_rol_epi32(x, 4)
+#define NEXT_BIT(x) _mm512_ror_epi32(x, 1)
+#define FIFTH_BIT(x) vi_and(x, bytes_set1(16))
+#else
+#define RISE(x) (x)
+#define NEXT_BIT(x) sr(x, 1)
+#define FIFTH_BIT(x) vi_and(sl(vi_and(x, bytes_set1(1)), 4), bytes_set1(16))
+#endif
+
 INLINE void unpack_q5_K(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
-    const vi low = bytes_set1(15), bit = bytes_set1(16), one = bytes_set1(1);
+    const vi low = bytes_set1(15);
     struct rows r = rows_at(p, stride);
     for (; n > 0; n -= 8, rows_advance(&r, sizeof(struct block_q5_K))) {
-        k_scales(&r, out, step);
+        k_scales(&r, out, step, 1.0f);
         vi h[8];
         load_32(&r, 16, h);
+        UNROLL for (int j = 0; j < 8; j++) h[j] = RISE(h[j]);
         for (int c = 0; c < 4; c++, out += 2 * step) {
             vi t[8], w[8];
             load_32(&r, (size_t) (48 + 32 * c), t);
             UNROLL for (int j = 0; j < 8; j++) {
-                w[j] = vi_or(vi_and(t[j], low), vi_and(sl(vi_and(h[j], one), 4), bit));
-                h[j] = sr(h[j], 1);
+                w[j] = vi_or(vi_and(t[j], low), FIFTH_BIT(h[j]));
+                h[j] = NEXT_BIT(h[j]);
             }
             put_words(k, out, w, 32, true, 0, 31);
             UNROLL for (int j = 0; j < 8; j++) {
-                w[j] = vi_or(vi_and(sr(t[j], 4), low), vi_and(sl(vi_and(h[j], one), 4), bit));
-                h[j] = sr(h[j], 1);
+                w[j] = vi_or(vi_and(sr(t[j], 4), low), FIFTH_BIT(h[j]));
+                h[j] = NEXT_BIT(h[j]);
             }
             put_words(k, out + step, w, 32, true, 0, 31);
         }
