@@ -182,7 +182,7 @@ INLINE void gather_32(const struct rows *r, size_t at, uint32_t *out) {
     }
 }
 
-enum { GROUPS = 24 };  // groups unpacked at a time, at most
+enum { GROUPS = 64 };  // groups unpacked at a time, at most
 
 // Groups to unpack at a time so that n are done in about equal parts; whole blocks of every type.
 INLINE int group_step(int64_t n) {
