@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MM_PIECE = 512 };
+enum { MM_PIECE = 1024 };
 
 // Form of the encoded columns. Columns of equal form can be shared by several products.
 enum mm_form {

@@ -30,8 +30,8 @@ enum {
 #endif
     STAGE = 256,  // words staged at a time
     STAGE_STRIDE = STAGE + 16,
-    PANELS = 4,  // panels packed at a time
-    PANEL_WORDS = MM_PIECE * PANEL * L,
+    PANELS = 2,  // panels packed at a time
+    PANEL_WORDS = (MM_PIECE * PANEL + L) * L,
 #if MM_L == 16
     COLS = 8,
 #elif MM_L == 8
@@ -219,7 +219,10 @@ INLINE void stage(int kind, const struct mm_job *j, const struct type *type, int
     }
 }
 
-// L rows from lo, n_word words from `word`, into runs: word i * L + q of row r goes to panel[(q * ni + i) * width + r].
+// Runs lie a line further apart than they are long, so that writing one word of each does not meet in one set of the cache.
+INLINE int64_t run_apart(int64_t ni, int64_t width) { return ni * width + L; }
+
+// L rows from lo, n_word words from `word`, into runs: word i * L + q of row r goes to panel[q * run_apart + i * width + r].
 INLINE void pack(int kind, const struct mm_job *j, const struct type *type, int64_t lo, int64_t word, int64_t n_word,
                  int width, float *tmp, float *panel) {
     const int64_t ni = (n_word + L - 1) / L;
@@ -242,7 +245,7 @@ INLINE void pack(int kind, const struct mm_job *j, const struct type *type, int6
             UNROLL for (int q = 0; q < L; q += 4) {
                 vi t[4];
                 load_words(&rows, 4 * (size_t) q, t);
-                UNROLL for (int o = 0; o < 4; o++) vi_store(to + (q + o) * ni * width, t[o]);
+                UNROLL for (int o = 0; o < 4; o++) vi_store(to + (q + o) * run_apart(ni, width), t[o]);
             }
             rows_advance(&rows, 4 * L);
         }
@@ -255,7 +258,7 @@ INLINE void lanes_tile(int kind, int R, int C, const float *panel, int64_t ni, c
     for (int64_t run = 0; run < L; run++) {
         vf acc[3][8];
         UNROLL for (int r = 0; r < R; r++) { UNROLL for (int c = 0; c < C; c++) acc[r][c] = vf_zero(); }
-        const float *p = panel + run * ni * R * L;
+        const float *p = panel + run * run_apart(ni, R * L);
         for (int64_t i = 0; i < ni; i++) {
             vf w[3];
             UNROLL for (int r = 0; r < R; r++) w[r] = vf_load(p + (i * R + r) * L);
@@ -330,20 +333,52 @@ static void panel_init(struct panel *p, const struct mm_job *j, int64_t row) {
     }
 }
 
+// Results between pieces of k are in dst, too far apart to be there when they are wanted: they are asked for before the tile is begun.
 static void tile_times(const struct mm_job *j, tile_fn *const (*tiles)[9], const struct panel *p, const float *packed,
                        int64_t c0, int C, const float *const *x, bool first, int64_t ni) {
     _Alignas(64) float total[8 * PANEL * L];
     for (int c = 0; c < C; c++) {
         const float *y = mm_job_result(j, c0 + c);
         for (int r = 0; r < p->R; r++) {
-            vf_store(total + (c * PANEL + r) * L, first ? vf_zero() : vf_load_span(y + p->lo[r], p->from[r], p->to[r]));
+            __builtin_prefetch(y + p->lo[r], 1);
+            vf_store(total + (c * PANEL + r) * L, vf_zero());
         }
     }
     tiles[p->R - 1][C](packed, ni, x, total);
     for (int c = 0; c < C; c++) {
         float *y = mm_job_result(j, c0 + c);
-        for (int r = 0; r < p->R; r++)
-            vf_store_span(y + p->lo[r], vf_load(total + (c * PANEL + r) * L), p->from[r], p->to[r]);
+        for (int r = 0; r < p->R; r++) {
+            const vf sum = vf_load(total + (c * PANEL + r) * L);
+            const vf all = first ? sum : vf_add(vf_load_span(y + p->lo[r], p->from[r], p->to[r]), sum);
+            vf_store_span(y + p->lo[r], all, p->from[r], p->to[r]);
+        }
+    }
+}
+
+// Lines of rows that will be packed next, asked for a few at a time while the ones before are multiplied.
+struct lines {
+    const uint8_t *row;
+    size_t stride, bytes, at;
+    int64_t n_row;
+};
+
+// The piece of n words from `word` of rows that start at `row`, up to those of all panels.
+INLINE struct lines lines_of(int kind, const struct mm_job *j, int64_t row, int64_t word, int64_t n) {
+    const int64_t left = j->row1 - row, all = PANELS * PANEL * L;
+    return (struct lines){.row = j->a + (size_t) row * j->a_stride + word_bytes(kind, word),
+                          .stride = j->a_stride,
+                          .bytes = word_bytes(kind, n),
+                          .n_row = kind == KIND_DECODE || left < 0 ? 0
+                                   : left < all                    ? left
+                                                                   : all};
+}
+
+INLINE void ask_lines(struct lines *a, int64_t n) {
+    for (; n > 0 && a->n_row > 0; n--) {
+        __builtin_prefetch(a->row + a->at, 0, 2);
+        a->at += 64;
+        if (a->at < a->bytes) continue;
+        a->at = 0, a->row += a->stride, a->n_row--;
     }
 }
 
@@ -365,9 +400,14 @@ INLINE void lanes_run(int kind, const struct mm_job *j, tile_fn *const (*tiles)[
                 for (int r = 0; r < p->R; r++)
                     pack(kind, j, type, p->lo[r], word, n, p->R * L, tmp, packed + i * PANEL_WORDS + r * L);
             }
+            const bool last = word + MM_PIECE >= n_word;
+            const int64_t next = last ? 0 : word + MM_PIECE, n_next = n_word - next < MM_PIECE ? n_word - next : MM_PIECE;
+            struct lines ahead = lines_of(kind, j, last ? row + PANELS * PANEL * L : row, next, n_next);
+            const int64_t n_ask = ahead.n_row * (int64_t) (ahead.bytes / 64 + 1) / n_tile + 1;
             for (int64_t t = 0; t < n_tile; t++) {
                 const int64_t c0 = j->n_col * t / n_tile;
                 const int C = (int) (j->n_col * (t + 1) / n_tile - c0);
+                ask_lines(&ahead, n_ask);
                 const float *x[8];
                 for (int c = 0; c < C; c++) x[c] = (const float *) mm_job_column(j, c0 + c) + word;
                 for (int i = 0; i < n_panel; i++)
