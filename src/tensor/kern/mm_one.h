@@ -98,14 +98,17 @@ INLINE void eight_halves(struct sink *k, enum kind kind, const uint8_t *p, size_
     }
 }
 
-// Eight groups: d and m, then (FIVE_BITS) fifth bits, then 16 bytes.
+// Eight groups: d and m, then (FIVE_BITS) fifth bits, then 16 bytes; a few of them are whole loads.
 INLINE void eight_with_minima(struct sink *k, enum kind kind, const uint8_t *p, size_t stride) {
-    struct stream in = {.r = rows_at(p, stride)};
-    UNROLL for (int g = 0; g < 8; g++) {
-        vi t[4];
-        const vi first = next_word(&in), h = kind == FIVE_BITS ? next_word(&in) : first;
-        UNROLL for (int j = 0; j < 4; j++) t[j] = next_word(&in);
-        times_words(k, kind, t, h, false, half_low(first), true, half_high(first));
+    const int words = kind == FIVE_BITS ? 6 : 5, whole = kind == FIVE_BITS ? 2 : 4;
+    for (int g = 0; g < 8; g += whole, p += 4 * words * whole) {
+        struct stream in = {.r = rows_at(p, stride)};
+        UNROLL for (int i = 0; i < whole; i++) {
+            vi t[4];
+            const vi first = next_word(&in), h = kind == FIVE_BITS ? next_word(&in) : first;
+            UNROLL for (int j = 0; j < 4; j++) t[j] = next_word(&in);
+            times_words(k, kind, t, h, false, half_low(first), true, half_high(first));
+        }
     }
 }
 

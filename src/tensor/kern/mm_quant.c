@@ -28,19 +28,24 @@ enum {
     L = MM_L,
     SUM_ROWS = 128,
     SUM_COLS = 512,
-    FEW = 16,  // columns up to which weights are read row by row
+    FEW = 20,     // columns up to which weights are read row by row; more can be cut into tiles of COLS and COLS - 1
+    AT_ONCE = 8,  // groups unpacked then, which stay in the first-level cache
 #if MM_L == 16 && MM_VNNI
     PANEL = 2,
     COLS = 6,
+    WIDE = 8,  // columns of a tile of one vector of rows
 #elif MM_L == 16
     PANEL = 1,
     COLS = 4,  // 6 would fit, but few processors stop at this level: not worth the code
+    WIDE = COLS,
 #elif MM_L == 8
     PANEL = 1,
     COLS = 4,
+    WIDE = COLS,
 #else
     PANEL = 1,
     COLS = 6,
+    WIDE = COLS,
 #endif
 };
 
@@ -49,7 +54,7 @@ enum {
 #if MM_VNNI
 // acc[r][c] += sum over n words of the rows of vector r times column c.
 INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g, int from, const struct mm_record *const *x,
-                      vi acc[2][6], int part) {
+                      vi acc[2][WIDE], int part) {
     (void) max, (void) part;
     UNROLL for (int j = from; j < from + n; j++) {
         vi w[2];
@@ -64,12 +69,12 @@ INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g,
 // Products of two pairs are summed in 16 bits as long as they fit: unsigned weights up to `max` times -127 .. 127; weights of
 // 8 bits are signed, and give their sign to the activations. part >= 0: the sums are multiplied by that part's factors.
 INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g, int from, const struct mm_record *const *x,
-                      vi acc[2][6], int part) {
+                      vi acc[2][WIDE], int part) {
     const int fit = max == 15 ? 8 : max == 31 ? 4 : max == 63 ? 2 : 1, per = fit < n ? fit : n;
     UNROLL for (int r = 0; r < R; r++) {
         const vi by = part < 0 ? VI_(set1_epi16)(1) : vi_load(g[r].by[part]);
         UNROLL for (int j = from; j < from + n; j += per) {
-            vi s[6];
+            vi s[WIDE];
             UNROLL for (int i = 0; i < per; i++) {
                 const vi w = vi_load(g[r].w[j + i]);
                 UNROLL for (int c = 0; c < C; c++) {
@@ -86,7 +91,7 @@ INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g,
 }
 #else
 INLINE void dot_words(int max, int n, int R, int C, const struct panel_group *g, int from, const struct mm_record *const *x,
-                      vi acc[2][6], int part) {
+                      vi acc[2][WIDE], int part) {
     (void) max, (void) part;
     UNROLL for (int r = 0; r < R; r++) {
         UNROLL for (int j = from; j < from + n; j++) {
@@ -120,19 +125,19 @@ INLINE vi start_by(const struct panel_group *g, const struct mm_record *x, int z
     return start;
 }
 
-// total[(c * PANEL + r) * L ...] += n groups of R vectors of rows times C columns. by >= 0: sums of 16 are multiplied, of integers that
+// total[(c * R + r) * L ...] += n groups of R vectors of rows times C columns. by >= 0: sums of 16 are multiplied, of integers that
 // are so much too large.
 INLINE void quant_tile(int sub, int min, bool offset, int max, int per, int by, int R, int C, const struct panel_group *g,
                        int n, const struct mm_record *const *x, ptrdiff_t ahead, float *total) {
-    const struct mm_record *y[6];
-    vf acc[2][6];
+    const struct mm_record *y[WIDE];
+    vf acc[2][WIDE];
     UNROLL for (int c = 0; c < C; c++) {
         y[c] = x[c];
-        UNROLL for (int r = 0; r < R; r++) acc[r][c] = per == 32 ? vf_load(total + (c * PANEL + r) * L) : vf_zero();
+        UNROLL for (int r = 0; r < R; r++) acc[r][c] = per == 32 ? vf_load(total + (c * R + r) * L) : vf_zero();
     }
     for (int i = 0; i < n; i++, g += R) {
         UNROLL for (int part = 0; part < 32 / sub; part++) {
-            vi sum[2][6];
+            vi sum[2][WIDE];
             UNROLL for (int c = 0; c < C; c++) {
                 UNROLL for (int r = 0; r < R; r++) sum[r][c] =
                     by < 0 ? vi_set1(mm_record_start(y[c], part, min, offset, per)) : start_by(g + r, y[c], by);
@@ -156,7 +161,7 @@ INLINE void quant_tile(int sub, int min, bool offset, int max, int per, int by, 
         if (per == 256 && i % 8 == 7) {
             UNROLL for (int c = 0; c < C; c++) {
                 UNROLL for (int r = 0; r < R; r++) {
-                    float *t = total + (c * PANEL + r) * L;
+                    float *t = total + (c * R + r) * L;
                     vf_store(t, vf_fma(vf_set1(y[c]->d), acc[r][c], vf_load(t)));
                     acc[r][c] = vf_zero();
                 }
@@ -165,9 +170,7 @@ INLINE void quant_tile(int sub, int min, bool offset, int max, int per, int by, 
         UNROLL for (int c = 0; c < C; c++) __builtin_prefetch((const char *) y[c]++ + ahead);
     }
     if (per == 256) return;
-    UNROLL for (int c = 0; c < C; c++) {
-        UNROLL for (int r = 0; r < R; r++) vf_store(total + (c * PANEL + r) * L, acc[r][c]);
-    }
+    UNROLL for (int c = 0; c < C; c++) { UNROLL for (int r = 0; r < R; r++) vf_store(total + (c * R + r) * L, acc[r][c]); }
 }
 
 // ahead: bytes from a column to the one that will be wanted in its place next.
@@ -178,33 +181,38 @@ typedef void tile_fn(const struct panel_group *g, int n, const struct mm_record 
                                  float *total) {                                                                            \
         quant_tile(sub, min, offset, max, per, by, R, C, g, n, x, ahead, total);                                            \
     }
-#if MM_L == 8 || (MM_L == 16 && !MM_VNNI)
-#define TILES_OF(name, sub, min, offset, max, per, by, R)                                                                   \
-    TILE(name, sub, min, offset, max, per, by, R, 1)                                                                        \
-    TILE(name, sub, min, offset, max, per, by, R, 2)                                                                        \
-    TILE(name, sub, min, offset, max, per, by, R, 3)                                                                        \
-    TILE(name, sub, min, offset, max, per, by, R, 4)
-#define ROW_OF(name, R)                                                                                                     \
-    { 0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4 }
-#else
-#define TILES_OF(name, sub, min, offset, max, per, by, R)                                                                   \
-    TILE(name, sub, min, offset, max, per, by, R, 1)                                                                        \
-    TILE(name, sub, min, offset, max, per, by, R, 2)                                                                        \
-    TILE(name, sub, min, offset, max, per, by, R, 3)                                                                        \
-    TILE(name, sub, min, offset, max, per, by, R, 4)                                                                        \
-    TILE(name, sub, min, offset, max, per, by, R, 5)                                                                        \
-    TILE(name, sub, min, offset, max, per, by, R, 6)
-#define ROW_OF(name, R)                                                                                                     \
-    { 0, name##_##R##_1, name##_##R##_2, name##_##R##_3, name##_##R##_4, name##_##R##_5, name##_##R##_6 }
-#endif
+// Many columns are cut into tiles of about the same width, COLS or one less; few go into
+// the narrowest tile that holds them.
+struct tiles {
+    tile_fn *many[COLS + 1], *few[WIDE + 1];
+};
 #if MM_VNNI
 #define TILES_BY(name, sub, min, offset, max, per, by)                                                                      \
-    TILES_OF(name, sub, min, offset, max, per, by, 2)                                                                       \
-    static tile_fn *const name[7] = ROW_OF(name, 2);
+    TILE(name, sub, min, offset, max, per, by, 1, 2)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, 1, 4)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, 1, 8)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, 2, 5)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, 2, 6)                                                                        \
+    static const struct tiles name = {                                                                                      \
+        {0, 0, 0, 0, 0, name##_2_5, name##_2_6},                                                                            \
+        {0, name##_1_2, name##_1_2, name##_1_4, name##_1_4, name##_1_8, name##_1_8, name##_1_8, name##_1_8}};
+#elif MM_L == 4
+#define TILES_BY(name, sub, min, offset, max, per, by)                                                                      \
+    TILE(name, sub, min, offset, max, per, by, 1, 1)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, 1, 2)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, 1, 4)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, 1, 5)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, 1, 6)                                                                        \
+    static const struct tiles name = {{0, 0, 0, 0, 0, name##_1_5, name##_1_6},                                              \
+                                      {0, name##_1_1, name##_1_2, name##_1_4, name##_1_4, name##_1_5, name##_1_6}};
 #else
 #define TILES_BY(name, sub, min, offset, max, per, by)                                                                      \
-    TILES_OF(name, sub, min, offset, max, per, by, 1)                                                                       \
-    static tile_fn *const name[7] = ROW_OF(name, 1);
+    TILE(name, sub, min, offset, max, per, by, 1, 1)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, 1, 2)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, 1, 3)                                                                        \
+    TILE(name, sub, min, offset, max, per, by, 1, 4)                                                                        \
+    static const struct tiles name = {{0, 0, 0, name##_1_3, name##_1_4},                                                    \
+                                      {0, name##_1_1, name##_1_2, name##_1_3, name##_1_4}};
 #endif
 
 #define TILES(name, sub, min, offset, max, per) TILES_BY(name, sub, min, offset, max, per, -1)
@@ -261,7 +269,7 @@ struct scratch {
 };
 
 static size_t quant_scratch(const struct mm_job *j) {
-    return j->k / 32 > GROUPS && j->n_col > 16 ? sizeof(struct scratch) : offsetof(struct scratch, sums);
+    return j->k / 32 > GROUPS && j->n_col > FEW ? sizeof(struct scratch) : offsetof(struct scratch, sums);
 }
 
 // Rows lo, lo + step, ... of a vector, of which lanes from .. to - 1 are wanted.
@@ -367,28 +375,52 @@ static struct span row_of_runs(const struct mm_job *j, int64_t run, int64_t row)
     return row < run ? (struct span){j->row0 + row, run, 0, L} : span_at(j, j->row0 + row * L);
 }
 
-// The panel from row on, in that order; the last vector fills it up.
-static int few_panel(const struct mm_job *j, int64_t run, int64_t row, struct span *rows) {
-    int n = 1;
-    rows[0] = row_of_runs(j, run, row);
-    for (; n < PANEL && row + n < run; n++) rows[n] = row_of_runs(j, run, row + n);
-    for (int r = n; r < PANEL; r++) rows[r] = rows[0];
-    return n;
+enum { AHEAD = 384, LONG = 512 };  // bytes that are asked for ahead of the ones in use; short rows gain nothing
+
+INLINE void ask_rows(const struct mm_job *j, const struct type *type, const struct span *rows, int64_t group, int n) {
+    const size_t row = (size_t) (j->k / type->block) * type->size, at = (size_t) (group * 32 / type->block) * type->size;
+    if (row < LONG) return;
+    ask_ahead(j->a + (size_t) rows->lo * j->a_stride + at + AHEAD, j->a_stride * (size_t) rows->step,
+              (size_t) (n * 32 / type->block) * type->size);
+}
+
+// Few columns: L rows are unpacked a few groups at a time, and multiplied with all columns.
+static void few_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *tiles) {
+    const struct type *type = type_get(j->type);
+    struct scratch *s = j->scratch;
+    const int64_t n_group = j->k / 32, run = run_length(j);
+    const int n_col = (int) j->n_col, n_tile = (n_col + WIDE - 1) / WIDE;
+    const struct mm_record *x[FEW + WIDE];
+    for (int c = 0; c < n_tile * WIDE; c++) x[c] = (const struct mm_record *) mm_job_column(j, c < n_col ? c : n_col - 1);
+    for (int64_t row = 0; more_rows(j, run, row); row++) {
+        const struct span rows = row_of_runs(j, run, row);
+        _Alignas(64) float total[FEW + WIDE][L];
+        for (int c = 0; c < n_tile * WIDE; c++) vf_store(total[c], vf_zero());
+        for (int64_t group = 0; group < n_group; group += AT_ONCE) {
+            const int n = n_group - group < AT_ONCE ? (int) (n_group - group) : AT_ONCE;
+            ask_rows(j, type, &rows, group, n);
+            unpack_rows(j, type, unpack, s, &rows, group, n, s->panel, 1);
+            for (int c = 0; c < n_col; c += WIDE) {
+                const struct mm_record *y[WIDE];
+                for (int i = 0; i < WIDE; i++) y[i] = x[c + i] + group;
+                tiles[n_col - c < WIDE ? n_col - c : WIDE](s->panel, n, y, (ptrdiff_t) sizeof(struct mm_record) * AT_ONCE,
+                                                           total[c]);
+            }
+        }
+        for (int c = 0; c < n_col; c++) span_store(mm_job_result(j, c), &rows, vf_load(total[c]));
+    }
 }
 
 #if MM_VNNI
 // One column: every group is multiplied as soon as it is unpacked, a block of the largest kind at a time, which is also what shares
 // a scale of activations where blocks do. The scales of all groups of
 // a call are read first, and where that is more than a line or two of each stream it stalls the streams.
-enum { AT_ONCE = 8, AHEAD = 384, LONG = 512 };  // bytes; short rows gain nothing
-
 static void one_run(const struct mm_job *j, one_fn *one) {
     const struct type *type = type_get(j->type);
     struct scratch *s = j->scratch;
     const struct mm_record *x = (const struct mm_record *) mm_job_column(j, 0);
     float *y = mm_job_result(j, 0);
     const int64_t n_group = j->k / 32, run = run_length(j);
-    const bool ahead = (size_t) (j->k / type->block) * type->size >= LONG;
     for (int64_t row = 0; more_rows(j, run, row); row++) {
         const struct span rows = row_of_runs(j, run, row);
         _Alignas(64) float total[L] = {0};
@@ -397,7 +429,7 @@ static void one_run(const struct mm_job *j, one_fn *one) {
             const size_t at = (size_t) (group * 32 / type->block) * type->size;
             const uint8_t *p = j->a + (size_t) rows.lo * j->a_stride + at;
             const size_t stride = j->a_stride * (size_t) rows.step;
-            if (ahead) ask_ahead(p + AHEAD, stride, (size_t) (n * 32 / type->block) * type->size);
+            ask_rows(j, type, &rows, group, n);
             one(p, stride, n, s->panel, x + group, total);
         }
         span_store(y, &rows, vf_load(total));
@@ -443,28 +475,12 @@ static void ints_run(const struct mm_job *j) {
 #define ints_run(j) (void) 0
 #endif
 
-static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *tiles) {
+// Many columns: all rows see one range of k before the next: its part of the columns stays in the second-level cache.
+static void many_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *tiles) {
     const struct type *type = type_get(j->type);
     const int64_t n_group = j->k / 32;
     const int step = group_step(n_group);
     struct span rows[PANEL];
-    if (j->n_col <= FEW) {
-        const int64_t run = run_length(j);
-        for (int64_t row = 0; more_rows(j, run, row);) {
-            const int R = few_panel(j, run, row, rows);
-            for (int64_t group = 0; group < n_group; group += step) {
-                const int n = n_group - group < step ? (int) (n_group - group) : step;
-                const size_t at = (size_t) ((group + n) * 32 / type->block) * type->size,
-                             bytes = (size_t) (n * 32 / type->block) * type->size;
-                for (int r = 0; r < R; r++)
-                    ask_ahead(j->a + (size_t) rows[r].lo * j->a_stride + at, (size_t) rows[r].step * j->a_stride, bytes);
-                quant_piece(j, type, unpack, tiles, rows, group, n, NULL);
-            }
-            row += R;
-        }
-        return;
-    }
-    // All rows see one range of k before the next: its part of the columns stays in the second-level cache.
     struct scratch *s = j->scratch;
     const bool room = j->row1 - j->row0 <= SUM_ROWS && j->n_col <= SUM_COLS && j->scratch_bytes >= sizeof *s;
     for (int64_t group = 0; group < n_group; group += step) {
@@ -474,6 +490,13 @@ static void quant_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const 
             quant_piece(j, type, unpack, tiles, rows, group, n, room ? s->sums + (row - j->row0) / L : NULL);
         }
     }
+}
+
+static void quant_run(const struct mm_job *j, unpack_fn *unpack, const struct tiles *tiles) {
+    if (j->n_col <= FEW)
+        few_run(j, unpack, tiles->few);
+    else
+        many_run(j, unpack, tiles->many);
 }
 
 // Types that are unpacked row by row.
@@ -500,7 +523,7 @@ static inline bool is_ints(enum ggml_type type) {
         else if (MM_VNNI && one)                                                                                            \
             one_run(j, one_##name);                                                                                         \
         else                                                                                                                \
-            quant_run(j, panel_##name, tiles_##sub##_##min##_##max##_##per);                                                \
+            quant_run(j, panel_##name, &tiles_##sub##_##min##_##max##_##per);                                               \
     }                                                                                                                       \
     static const struct mm_path path_##name = {MM_I8,                                                                       \
                                                PANEL * L,                                                                   \
