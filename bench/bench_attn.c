@@ -106,22 +106,22 @@ static double median_time(const struct bench *b, struct job *j, double *best) {
 
 static void bench_type(struct bench *b, enum ggml_type type) {
     static const int64_t depths[] = {512, 2048, 8192};
-    for (int i = 0; i < 3; i++) {
-        if (b->depth && b->depth != depths[i]) continue;
+    for (int i = 0; i < (b->depth ? 1 : 3); i++) {
+        const int64_t depth = b->depth ? b->depth : depths[i];
         struct job j;
-        make(&j, b, type, depths[i], 1, b->n_layer);
+        make(&j, b, type, depth, 1, b->n_layer);
         if (!ggml_cpu_measure_peaks(b->n_thread, j.cache, j.cache_bytes, &b->peaks)) exit(1);
         double best_one, best_many;
         const double one = median_time(b, &j, &best_one), bytes = (double) j.cache_bytes, read = b->peaks.read;
         drop(&j);
-        make(&j, b, type, depths[i], b->n_query, 1);
+        make(&j, b, type, depth, b->n_query, 1);
         const double many = median_time(b, &j, &best_many);
-        const double seen = (double) b->n_query * ((double) depths[i] + (double) (b->n_query + 1) / 2);
+        const double seen = (double) b->n_query * ((double) depth + (double) (b->n_query + 1) / 2);
         const double flop = seen * 4 * (double) (b->d * b->n_head);
         drop(&j);
         printf("%-6s %6lld  prefill %6.1f GFLOP/s, %4.1f %% of %4.0f (best %4.1f %%)   decode %5.1f GB/s, %5.1f %% of %4.1f "
                "(best %5.1f %%), %7.1f us per layer\n",
-               ggml_type_name(type), (long long) depths[i], flop / many / 1e9, 100 * flop / many / b->peaks.f32,
+               ggml_type_name(type), (long long) depth, flop / many / 1e9, 100 * flop / many / b->peaks.f32,
                b->peaks.f32 / 1e9, 100 * flop / best_many / b->peaks.f32, bytes / one / 1e9, 100 * bytes / one / read,
                read / 1e9, 100 * bytes / best_one / read, one * 1e6 / (double) b->n_layer);
         fflush(stdout);

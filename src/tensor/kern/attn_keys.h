@@ -41,6 +41,18 @@ INLINE void look_ahead(struct attn_ahead *a, struct ahead *h) {
     }
 }
 
+#if VF_N == 16
+// Quarter c of the result: the 16 bytes at p + c * step. Halves are put together first: a load of 16 bytes into a quarter of a whole vector
+// takes the time of a whole load where vectors are loaded in halves.
+INLINE __m512i quarters(const char *p, size_t step) {
+#define AT(c) _mm_loadu_si128((const __m128i *) (const void *) (p + (c) *step))
+    const __m256i lo = _mm256_inserti128_si256(_mm256_castsi128_si256(AT(0)), AT(1), 1);
+    const __m256i hi = _mm256_inserti128_si256(_mm256_castsi128_si256(AT(2)), AT(3), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
+#undef AT
+}
+#endif
+
 // kt[0 .. VF_N)[64] of VF_N positions from VF_N rows of ld floats.
 #if VF_N == 16
 static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
@@ -50,11 +62,8 @@ static inline void transpose_square(const float *rows, int64_t ld, float *kt) {
     for (int i = 0; i < 4; i++) {
         SIMD_UNROLL
         for (int j = 0; j < 4; j++) {
-            const float *p = rows + j * ld + 4 * i;
-            __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(p));
-            x = _mm512_mask_broadcast_f32x4(x, 0x00f0, _mm_loadu_ps(p + 4 * ld));
-            x = _mm512_mask_broadcast_f32x4(x, 0x0f00, _mm_loadu_ps(p + 8 * ld));
-            a[4 * i + j] = _mm512_mask_broadcast_f32x4(x, 0xf000, _mm_loadu_ps(p + 12 * ld));
+            const char *p = (const char *) (rows + j * ld + 4 * i);
+            a[4 * i + j] = _mm512_castsi512_ps(quarters(p, (size_t) ld * 4 * sizeof(float)));
         }
     }
     SIMD_UNROLL
@@ -114,16 +123,6 @@ static void transpose(const float *rows, int64_t ld, int64_t d, float *kt) {
 // -----------------------------------------------------------------------------------------
 
 #if VF_N == 16
-// Quarter c of the result: the 16 bytes at p + c * step.
-INLINE __m512i quarters(const char *p, size_t step) {
-#define AT(c) _mm_loadu_si128((const __m128i *) (const void *) (p + (c) *step))
-    __m512i x = _mm512_castsi128_si512(AT(0));
-    x = _mm512_mask_broadcast_i32x4(x, 0x00f0, AT(1));
-    x = _mm512_mask_broadcast_i32x4(x, 0x0f00, AT(2));
-    return _mm512_mask_broadcast_i32x4(x, 0xf000, AT(3));
-#undef AT
-}
-
 // y[e], lane r: word e of the four 32-bit words at p + r * stride, r = 0 .. 15.
 INLINE void turn_words(const char *p, size_t stride, __m512i *y) {
     __m512i a[4];

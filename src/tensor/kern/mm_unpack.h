@@ -523,6 +523,46 @@ INLINE void unpack_tq2_0(struct sink *k, const uint8_t *p, size_t stride, int n,
     }
 }
 
+// The next of the digits to base 3 that the bytes of a word hold as fractions of 256 (type/tq1_0.c); the bytes are in two halves.
+INLINE vi next_digits(vi *even, vi *odd) {
+    const vi low = vi_set1(0x00ff00ff);
+    const vi e = vi_add(vi_add(*even, *even), *even), o = vi_add(vi_add(*odd, *odd), *odd);
+    *even = vi_and(e, low);
+    *odd = vi_and(o, low);
+    return vi_or(vi_and(sr(e, 8), low), vi_sub(o, *odd));
+}
+INLINE void split_bytes(vi x, vi *even, vi *odd) {
+    *even = vi_and(x, vi_set1(0x00ff00ff));
+    *odd = vi_and(sr(x, 8), vi_set1(0x00ff00ff));
+}
+
+INLINE void unpack_tq1_0(struct sink *k, const uint8_t *p, size_t stride, int n, struct panel_group *out, int step) {
+    struct rows r = rows_at(p, stride);
+    for (; n > 0; n -= 8, out += 8 * step, rows_advance(&r, sizeof(struct block_tq1_0))) {
+        vi t[4], e[8], o[8], w[8];
+        load_words(&r, 38, t);  // its last six bytes are those of four digits, and d
+        const vi last = vi_or(sr(t[2], 16), sl(t[3], 16));
+        const vf d = half_high(t[3]);
+        UNROLL for (int i = 0; i < 8; i++) vf_store(out[i * step].s[0], d);
+        load_32(&r, 0, w);
+        UNROLL for (int j = 0; j < 8; j++) split_bytes(w[j], e + j, o + j);
+        for (int i = 0; i < 5; i++) {
+            UNROLL for (int j = 0; j < 8; j++) w[j] = next_digits(e + j, o + j);
+            put_words(k, out + i * step, w, 32, false, 1, 15);
+        }
+        load_words(&r, 32, w);
+        UNROLL for (int j = 0; j < 4; j++) split_bytes(w[j], e + j, o + j);
+        for (int i = 5; i < 7; i++) {
+            UNROLL for (int j = 0; j < 8; j++) w[j] = next_digits(e + j % 4, o + j % 4);
+            put_words(k, out + i * step, w, 32, false, 1, 15);
+        }
+        split_bytes(last, e + 4, o + 4);
+        UNROLL for (int j = 0; j < 4; j++) w[j] = next_digits(e + j, o + j);
+        UNROLL for (int j = 4; j < 8; j++) w[j] = next_digits(e + 4, o + 4);
+        put_words(k, out + 7 * step, w, 32, false, 1, 15);
+    }
+}
+
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
 #if defined(__AVX512F__)

@@ -8,26 +8,17 @@
 #include "type/vec_int.h"
 
 typedef int8_t i8x32 __attribute__((vector_size(32)));
+typedef uint16_t u16x8 __attribute__((vector_size(16)));
 
-// Entries of eight, or four, values each: eight by the lanes of i, or four.
-VEC i8x32 entries_4(const uint32_t *book, u32x8 i) {
-#if defined(__AVX2__)
-    return (i8x32) _mm256_i32gather_epi32((const int *) book, (__m256i) i, 4);
-#else
-    u32x8 v = {0};
-    for (int k = 0; k < 8; k++) v[k] = book[i[k]];
+// Entries of four, or eight, values each. Single loads: gather instructions are slower on half of the processors and no faster on the others.
+VEC i8x32 entries_4(const uint32_t *book, const uint16_t *i) {
+    const u32x8 v = {book[i[0]], book[i[1]], book[i[2]], book[i[3]], book[i[4]], book[i[5]], book[i[6]], book[i[7]]};
     return (i8x32) v;
-#endif
 }
 VEC i8x32 entries_8(const uint64_t *book, const uint16_t *i) {
-#if defined(__AVX2__)
-    const __m128i four = _mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *) (const void *) i));
-    return (i8x32) _mm256_i32gather_epi64((const long long *) book, four, 8);
-#else
-    i8x32 v = {0};
-    for (int k = 0; k < 4; k++) memcpy((char *) &v + 8 * k, book + i[k], 8);
-    return v;
-#endif
+    typedef uint64_t u64x4 __attribute__((vector_size(32)));
+    const u64x4 v = {book[i[0]], book[i[1]], book[i[2]], book[i[3]]};
+    return (i8x32) v;
 }
 
 // 32 bytes of -1 or 0 by the bits of b.
@@ -70,15 +61,18 @@ VEC u32x8 even_signs(u32x8 x) {
     return x | (odd & 0x01010101) << 7;
 }
 
-// Eight bytes as lanes; bit n of b, for lane n.
-VEC u32x8 lanes_of_bytes(const uint8_t *p) {
+// Scales 2 i + 1, two bytes of a lane each. Written at once, as they will be read.
+VEC void put_scales(u16x8 i, int8_t *sc) {
+    const u16x8 x = i + i + 0x101;
+    memcpy(sc, &x, sizeof x);
+}
+// i in the highest four bits of a word, for 32 elements; in half a byte, for 16.
+VEC void put_word_scales(u32x8 words, int8_t *sc) { put_scales(__builtin_convertvector((words >> 28) * 0x101, u16x8), sc); }
+VEC void put_nibble_scales(const uint8_t *p, int8_t *sc) {
     u8x8 b;
     memcpy(&b, p, 8);
-    return __builtin_convertvector(b, u32x8);
-}
-VEC u32x8 lanes_of_bits(uint32_t b) {
-    const u32x8 n = {0, 1, 2, 3, 4, 5, 6, 7};
-    return (b >> n) & 1;
+    const u16x8 x = __builtin_convertvector(b, u16x8);
+    put_scales((x & 15) | (x >> 4) << 8, sc);
 }
 
 static inline void unpack(const GBLOCK *b, int8_t *q, int8_t *sc);

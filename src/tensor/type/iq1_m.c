@@ -15,7 +15,8 @@ static inline float scale(const struct block_iq1_m *b) {
 static inline void unpack(const struct block_iq1_m *b, int8_t *q, int8_t *sc) {
     uint16_t w[4];
     memcpy(w, b->scales, 8);
-    for (int j = 0; j < 16; j++) sc[j] = (int8_t) (2 * (w[j / 4] >> (3 * (j % 4)) & 7) + 1);
+    const u16x8 pairs = {w[0], w[0] >> 6, w[1], w[1] >> 6, w[2], w[2] >> 6, w[3], w[3] >> 6};
+    put_scales((pairs & 7) | (pairs << 5 & 0x700), sc);
     for (int j = 0; j < 8; j++) {
         const uint8_t *e = b->qs + 4 * j;
         const unsigned h = b->qh[2 * j] | (unsigned) b->qh[2 * j + 1] << 8;

@@ -9,12 +9,14 @@
 static inline float scale(const struct block_iq1_s *b) { return f16_to_f32(b->d); }
 
 static inline void unpack(const struct block_iq1_s *b, int8_t *q, int8_t *sc) {
+    u16x8 all;
+    memcpy(&all, b->qh, 16);
+    put_scales((all >> 12 & 7) * 0x101, sc);
     for (int j = 0; j < 8; j++) {
         const uint8_t *e = b->qs + 4 * j;
         const unsigned h = b->qh[j];
         const uint16_t index[4] = {(uint16_t) (e[0] | (h << 8 & 0x700)), (uint16_t) (e[1] | (h << 5 & 0x700)),
                                    (uint16_t) (e[2] | (h << 2 & 0x700)), (uint16_t) (e[3] | (h >> 1 & 0x700))};
-        sc[2 * j] = sc[2 * j + 1] = (int8_t) (2 * (h >> 12 & 7) + 1);
         put_shifted(entries_8(codebook_iq1, index), h & 0x8000 ? 0xffffffff : 0, q + 32 * j);
     }
 }

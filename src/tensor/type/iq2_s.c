@@ -8,7 +8,7 @@
 static inline float scale(const struct block_iq2_s *b) { return f16_to_f32(b->d); }
 
 static inline void unpack(const struct block_iq2_s *b, int8_t *q, int8_t *sc) {
-    for (int j = 0; j < 16; j++) sc[j] = (int8_t) (2 * (b->scales[j / 2] >> (4 * (j % 2)) & 15) + 1);
+    put_nibble_scales(b->scales, sc);
     for (int j = 0; j < 8; j++) {
         const uint8_t *e = b->qs + 4 * j;
         const unsigned h = b->qh[j];

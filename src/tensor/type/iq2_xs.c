@@ -8,19 +8,20 @@
 static inline float scale(const struct block_iq2_xs *b) { return f16_to_f32(b->d); }
 
 static inline void unpack(const struct block_iq2_xs *b, int8_t *q, int8_t *sc) {
-    uint16_t index[32];
-    u32x8 words = {0}, signs;
-    for (int j = 0; j < 16; j++) sc[j] = (int8_t) (2 * (b->scales[j / 2] >> (4 * (j % 2)) & 15) + 1);
+    typedef uint16_t u16x32 __attribute__((vector_size(64)));
+    typedef uint8_t u8x32 __attribute__((vector_size(32)));
+    u16x32 all;
+    memcpy(&all, b->qs, 64);
+    u16x32 seven = all >> 9, odd = seven ^ seven >> 4;
+    odd ^= odd >> 2;
+    odd ^= odd >> 1;
+    const u32x8 signs = (u32x8) __builtin_convertvector(seven | (odd & 1) << 7, u8x32);
+    put_nibble_scales(b->scales, sc);
     for (int j = 0; j < 8; j++) {
-        uint64_t four;
-        memcpy(&four, b->qs + 4 * j, 8);
-        words[j] =
-            (uint32_t) ((four >> 9 & 0x7f) | (four >> 18 & 0x3f80) | (four >> 27 & 0x1fc000) | (four >> 36 & 0xfe00000));
-        four &= 0x01ff01ff01ff01ff;
-        memcpy(index + 4 * j, &four, 8);
+        const uint16_t *e = b->qs + 4 * j;
+        const uint16_t index[4] = {e[0] & 511, e[1] & 511, e[2] & 511, e[3] & 511};
+        put_signed(entries_8(codebook_iq2_xs, index), signs[j], q + 32 * j);
     }
-    signs = even_signs(words);
-    for (int j = 0; j < 8; j++) put_signed(entries_8(codebook_iq2_xs, index + 4 * j), signs[j], q + 32 * j);
 }
 
 #ifdef ISA_IS_scalar

@@ -9,13 +9,14 @@
 static inline float scale(const struct block_iq2_xxs *b) { return f16_to_f32(b->d); }
 
 static inline void unpack(const struct block_iq2_xxs *b, int8_t *q, int8_t *sc) {
-    u32x8 words = {0}, signs;
-    for (int j = 0; j < 8; j++) memcpy((char *) &words + 4 * j, b->qs + 4 * j + 2, 4);
-    signs = even_signs(words);
+    typedef uint64_t u64x8 __attribute__((vector_size(64)));
+    u64x8 pairs;
+    memcpy(&pairs, b->qs, 64);
+    const u32x8 words = __builtin_convertvector(pairs >> 32, u32x8), signs = even_signs(words);
+    put_word_scales(words, sc);
     for (int j = 0; j < 8; j++) {
         const uint8_t *e = (const uint8_t *) (b->qs + 4 * j);
         const uint16_t index[4] = {e[0], e[1], e[2], e[3]};
-        sc[2 * j] = sc[2 * j + 1] = (int8_t) (2 * (words[j] >> 28) + 1);
         put_signed(entries_8(codebook_iq2_xxs, index), signs[j], q + 32 * j);
     }
 }

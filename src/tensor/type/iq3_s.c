@@ -8,11 +8,17 @@
 static inline float scale(const struct block_iq3_s *b) { return f16_to_f32(b->d); }
 
 static inline void unpack(const struct block_iq3_s *b, int8_t *q, int8_t *sc) {
+    const u16x8 pairs = {b->scales[0], b->scales[0] >> 4, b->scales[1], b->scales[1] >> 4,
+                         b->scales[2], b->scales[2] >> 4, b->scales[3], b->scales[3] >> 4};
+    put_scales((pairs & 15) * 0x101, sc);
     for (int j = 0; j < 8; j++) {
-        const u32x8 index = lanes_of_bytes(b->qs + 8 * j) | lanes_of_bits(b->qh[j]) << 8;
+        const uint8_t *e = b->qs + 8 * j;
+        const unsigned h = (unsigned) b->qh[j] << 8;
+#define INDEX(k) (uint16_t)(e[k] | (h >> k & 0x100))
+        const uint16_t index[8] = {INDEX(0), INDEX(1), INDEX(2), INDEX(3), INDEX(4), INDEX(5), INDEX(6), INDEX(7)};
+#undef INDEX
         uint32_t signs;
         memcpy(&signs, b->signs + 4 * j, 4);
-        sc[2 * j] = sc[2 * j + 1] = (int8_t) (2 * (b->scales[j / 2] >> (4 * (j % 2)) & 15) + 1);
         put_signed(entries_4(codebook_iq3_s, index), signs, q + 32 * j);
     }
 }

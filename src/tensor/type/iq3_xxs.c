@@ -12,9 +12,11 @@ static inline void unpack(const struct block_iq3_xxs *b, int8_t *q, int8_t *sc) 
     u32x8 words = {0}, signs;
     memcpy(&words, b->qs + 64, 32);
     signs = even_signs(words);
+    put_word_scales(words, sc);
     for (int j = 0; j < 8; j++) {
-        sc[2 * j] = sc[2 * j + 1] = (int8_t) (2 * (words[j] >> 28) + 1);
-        put_signed(entries_4(codebook_iq3_xxs, lanes_of_bytes(b->qs + 8 * j)), signs[j], q + 32 * j);
+        const uint8_t *e = b->qs + 8 * j;
+        const uint16_t index[8] = {e[0], e[1], e[2], e[3], e[4], e[5], e[6], e[7]};
+        put_signed(entries_4(codebook_iq3_xxs, index), signs[j], q + 32 * j);
     }
 }
 
