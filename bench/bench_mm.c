@@ -1,8 +1,9 @@
-// Matrix products at kernel level: per type, GOP/s with many columns and GB/s of weights with one, each as a share of the peaks
-// measured in the same run.
-// With -c 1 the read bandwidth is still measured by the clock on the wall.
+// Matrix products at kernel level: per type, GOP/s with many columns as a share of the peaks measured in the same run, and GB/s of
+// weights with one column as a share of what reading them linearly gives just before, run by run: the memory of a shared machine is
+// now twice as fast as a moment later.
 #include "args.h"
 #include "kern/mm.h"
+#include "kern/peak.h"
 #include "type/type.h"
 
 #include "ggml/ext.h"
@@ -44,7 +45,7 @@ struct pass {
     uint8_t *scratch;
     size_t scratch_bytes;
     int repeat;
-    double *seconds;
+    double *seconds, *reading;  // per run; reading: of the same bytes, linearly, or NULL
 };
 
 static void meet(struct pass *p, int nth, int *round) {
@@ -55,6 +56,12 @@ static void meet(struct pass *p, int nth, int *round) {
     }
 }
 
+// This thread's part of the weights, in order.
+static void read_part(const struct pass *p, int ith, int nth) {
+    const size_t part = p->mat_bytes * (size_t) p->n_mat / (size_t) nth / 4096 * 4096;
+    if (part) kern_peak()->read(p->job.a + part * (size_t) ith, part);
+}
+
 static void work(int ith, int nth, void *data) {
     struct pass *p = data;
     struct mm_job j = p->job;
@@ -62,6 +69,13 @@ static void work(int ith, int nth, void *data) {
     const int64_t per = (j.n_row + p->rows - 1) / p->rows, n = p->n_mat * per;
     int round = 0;
     for (int r = 0; r < p->repeat; r++) {
+        if (p->reading) {
+            const double t = now();
+            meet(p, nth, &round);
+            read_part(p, ith, nth);
+            meet(p, nth, &round);
+            if (ith == 0) p->reading[r] = now() - t;
+        }
         if (ith == 0) atomic_store(&p->next, 0);
         const double t =
             now();  // before all meet: on a busy machine this thread may come back from there when the work is done
@@ -83,9 +97,9 @@ static int ascending(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-// Median (and least) seconds of one pass over all matrices with n columns.
+// Median (and least) seconds of one pass over all matrices with n columns; share, if wanted: the median of what reading alone takes of it.
 static double run_pass(const struct bench *b, const struct type *type, const uint8_t *weights, int64_t n_mat,
-                       size_t mat_bytes, int64_t n, const float *x, double *best) {
+                       size_t mat_bytes, int64_t n, const float *x, double *best, double *share) {
     struct pass p = {
         .path = kern_mm()->path(type->id, n, false), .n_mat = n_mat, .mat_bytes = mat_bytes, .repeat = b->repeat};
     p.job = (struct mm_job){.a = weights,
@@ -100,17 +114,26 @@ static double run_pass(const struct bench *b, const struct type *type, const uin
     for (int64_t c = 0; c < n; c++) mm_encode_column(p.path, x + c * b->k, b->k, act, p.job.act_stride, c);
     p.job.act = act;
     p.job.dst = aligned_alloc(64, (size_t) (n * b->m) * sizeof(float) + 64);
-    p.rows = (b->m / ((n <= 8 ? 2 : 8) * b->n_thread) + p.path->row_step - 1) / p.path->row_step * p.path->row_step;
+    // Pieces as ggml_mul_mat makes them: of 1 MB for few columns, where reading is what takes time.
+    const int64_t megabytes = (int64_t) (mat_bytes >> 20) / b->n_thread + 1, pieces = (n <= 8 ? megabytes : 8) * b->n_thread;
+    p.rows = ((b->m + pieces - 1) / pieces + p.path->row_step - 1) / p.path->row_step * p.path->row_step;
     p.scratch_bytes = (p.path->scratch(&p.job) + 63) / 64 * 64;
     p.job.scratch_bytes = p.scratch_bytes;
     if (n > 8 && p.rows > 128) p.rows = 128;
     p.scratch = aligned_alloc(64, p.scratch_bytes * (size_t) b->n_thread);
     p.seconds = calloc((size_t) b->repeat, sizeof(double));
+    p.reading = share ? calloc((size_t) b->repeat, sizeof(double)) : NULL;
     ggml_parallel(b->n_thread, work, &p);
+    if (share) {
+        for (int r = 0; r < b->repeat; r++) p.reading[r] /= p.seconds[r];
+        qsort(p.reading, (size_t) b->repeat, sizeof(double), ascending);
+        *share = p.reading[b->repeat / 2];
+    }
     qsort(p.seconds, (size_t) b->repeat, sizeof(double), ascending);
     const double median = p.seconds[b->repeat / 2];
     *best = p.seconds[0];
     free(p.seconds);
+    free(p.reading);
     free(p.scratch);
     free(p.job.dst);
     free(act);
@@ -127,20 +150,20 @@ static void bench_type(const struct bench *b, const struct type *type, uint8_t *
     const size_t row_bytes = mat_bytes / (size_t) b->m;
     for (int64_t r = 1; r < b->m * n_mat; r++) memcpy(weights + row_bytes * (size_t) r, weights, row_bytes);
     free(row);
-    double best, best_one;
-    const double many = run_pass(b, type, weights, 1, mat_bytes, b->n, x, &best);
-    const double one = run_pass(b, type, weights, n_mat, mat_bytes, 1, x, &best_one);
-    const double eight = run_pass(b, type, weights, n_mat > 4 ? 4 : n_mat, mat_bytes, 8, x, &(double){0});
+    double best, best_one, share;
+    const double many = run_pass(b, type, weights, 1, mat_bytes, b->n, x, &best, NULL);
+    const double one = run_pass(b, type, weights, n_mat, mat_bytes, 1, x, &best_one, &share);
+    const double eight = run_pass(b, type, weights, n_mat > 4 ? 4 : n_mat, mat_bytes, 8, x, &(double){0}, NULL);
     const double ops = 2.0 * (double) (b->m * b->k) * (double) b->n, bytes = (double) mat_bytes * (double) n_mat;
     // What a type's products are held against: F32 and F16 may be products of BF16 parts, which are counted as one product of values.
     const bool ints = kern_mm()->path(type->id, b->n, false)->form >= MM_I8, bf16 = type->id == GGML_TYPE_BF16;
     const double peak = ints ? b->peaks.i8 : bf16 ? b->peaks.bf16 : b->peaks.f32;
-    printf("%-8s %8.0f %5.1f%% (best %5.1f%%) of %-5s %7.2f %5.1f%% (best %5.1f%%)   %7.2f\n", type->name, ops / many / 1e9,
-           100 * ops / many / peak, 100 * ops / best / peak,
+    printf("%-8s %8.0f %5.1f%% (best %5.1f%%) of %-5s %7.2f %5.1f%% of reading (best %.2f)   %7.2f\n", type->name,
+           ops / many / 1e9, 100 * ops / many / peak, 100 * ops / best / peak,
            ints   ? "int8"
            : bf16 ? "bf16"
                   : "f32",
-           bytes / one / 1e9, 100 * bytes / one / b->peaks.read, 100 * bytes / best_one / b->peaks.read,
+           bytes / one / 1e9, 100 * share, bytes / best_one / 1e9,
            one / (double) n_mat * 8 / (eight / (double) (n_mat > 4 ? 4 : n_mat)));
     fflush(stdout);
 }
@@ -179,7 +202,7 @@ int main(int argc, char **argv) {
            "%.1f GB/s\n",
            isa_name(isa_active()), b.n_thread, (long long) b.m, (long long) b.k, b.peaks.f32 / 1e9, b.peaks.bf16 / 1e9,
            b.peaks.i8 / 1e9, b.peaks.bf16 / b.peaks.f32, b.peaks.i8 / b.peaks.f32, b.peaks.read / 1e9);
-    printf("%-8s %8s at %lld columns %22s GB/s at 1 column %17s\n", "type", "GOP/s", (long long) b.n, "",
+    printf("%-8s %8s at %lld columns %22s GB/s at 1 column %20s\n", "type", "GOP/s", (long long) b.n, "",
            "8 columns, times 1");
     for (int id = 0; id < GGML_TYPE_COUNT; id++) {
         const struct type *type = type_get((enum ggml_type) id);

@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 enum { L = MM_L, COLS = 16, LEAST = 3, PANELS = 8, PANEL_BYTES = 1 << 20, RANGE = 40, LINES = 8 };
+enum { FEW_GROUPS = 24 };  // groups of a panel that stays in the first-level cache with a block of columns
 
 #define TILE_I8(c, a, b) __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
 
@@ -212,7 +213,7 @@ AMX static void amx_few(const struct mm_job *j, unpack_fn *unpack, tile_fn *cons
     struct scratch *s = j->scratch;
     const int64_t n_group = j->k / 32, run = (j->row1 - j->row0) / L;
     struct panel_group *panel = (struct panel_group *) (void *) (s->columns + n_group);
-    const int C = (int) j->n_col, step = group_step(n_group);
+    const int C = (int) j->n_col, step = group_step(n_group, FEW_GROUPS);
     int lane;
     const struct column_group *x = find_block(j, 0, C, &lane);
     const struct lanes lanes = lanes_of(lane, C);
@@ -273,7 +274,7 @@ AMX static void amx_many(const struct mm_job *j, unpack_fn *unpack, tile_fn *con
     struct scratch *s = j->scratch;
     const int64_t n_group = j->k / 32, n_range = (n_group + RANGE - 1) / RANGE;
     struct panel_group *panels = (struct panel_group *) (void *) (s->columns + n_group);
-    const int step = group_step(n_group), most = n_panels(n_group);
+    const int step = group_step(n_group, GROUPS), most = n_panels(n_group);
     for (int64_t row = j->row0; row < j->row1; row += most * L) {
         struct span rows[PANELS];
         int n_panel = 0, configured = 0;

@@ -173,7 +173,7 @@ INLINE void dot_run(int kind, const struct mm_job *j) {
     const struct type *type = kind == KIND_DECODE ? type_get(j->type) : NULL;
     for (int64_t col = 0; col < j->n_col;) {
         const int64_t left = j->n_col - col;
-        const int n = left > 4 ? (left == 5 ? 3 : 4) : (int) left;
+        const int n = kind == KIND_DECODE ? 1 : left > 4 ? (left == 5 ? 3 : 4) : (int) left;
         if (n == 1)
             dot_rows(kind, 8, 1, j, type, col);
         else if (n == 2)
@@ -494,7 +494,7 @@ static const struct mm_path path_pair_lanes = {
     MM_BF16_LANES, PANEL *L, 0, bf16_lanes_bytes, bf16_lanes_encode, lanes_scratch, pair_lanes, 0, NULL};
 #endif
 
-enum { FEW = 4 };  // columns up to which the dot path wins
+enum { FEW = 4 };  // columns up to which the dot path wins; where weights are decoded for each column anew, one
 
 #ifdef __AVX512BF16__
 const struct mm_path *mm_float_path_avx512(enum ggml_type type, int64_t n_col, bool exact);
@@ -510,7 +510,7 @@ const struct mm_path *ISA_SYM(mm_float_path)(enum ggml_type type, int64_t n_col,
         case GGML_TYPE_F32: return few ? &path_f32_dot : &path_f32_lanes;
         case GGML_TYPE_F16: return few ? &path_f16_dot : &path_f16_lanes;
         case GGML_TYPE_BF16: return few ? &path_bf16_dot : &path_bf16_lanes;
-        default: return few ? &path_decode_dot : &path_decode_lanes;
+        default: return n_col <= 1 ? &path_decode_dot : &path_decode_lanes;
     }
 }
 #endif

@@ -479,7 +479,7 @@ static void ints_run(const struct mm_job *j) {
 static void many_run(const struct mm_job *j, unpack_fn *unpack, tile_fn *const *tiles) {
     const struct type *type = type_get(j->type);
     const int64_t n_group = j->k / 32;
-    const int step = group_step(n_group);
+    const int step = group_step(n_group, GROUPS);
     struct span rows[PANEL];
     struct scratch *s = j->scratch;
     const bool room = j->row1 - j->row0 <= SUM_ROWS && j->n_col <= SUM_COLS && j->scratch_bytes >= sizeof *s;

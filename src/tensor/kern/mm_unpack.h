@@ -184,11 +184,11 @@ INLINE void gather_32(const struct rows *r, size_t at, uint32_t *out) {
 
 enum { GROUPS = 64 };  // groups unpacked at a time, at most
 
-// Groups to unpack at a time so that n are done in about equal parts; whole blocks of every type.
-INLINE int group_step(int64_t n) {
-    const int64_t parts = (n + GROUPS - 1) / GROUPS, even = parts ? (n + parts - 1) / parts : 0;
+// Groups to unpack at a time, at most `most`, so that n are done in about equal parts; whole blocks of every type.
+INLINE int group_step(int64_t n, int most) {
+    const int64_t parts = (n + most - 1) / most, even = parts ? (n + parts - 1) / parts : 0;
     const int64_t step = (even + 7) / 8 * 8;
-    return step < GROUPS && step > 0 ? (int) step : GROUPS;
+    return step < most && step > 0 ? (int) step : most;
 }
 
 // ---- blocks of 32 ---------------------------------------------------------------------------------------------------

@@ -187,6 +187,20 @@ static void test_levels(void **unused) {
     }
 }
 
+// Every number of columns up to where they repeat; and as many rows as make runs meet in one set of the cache, which are cut shorter.
+static void test_columns(void **unused) {
+    (void) unused;
+    const enum ggml_type types[] = {GGML_TYPE_Q4_0, GGML_TYPE_Q4_K};
+    for (int level = 0; level < ISA_COUNT; level++) {
+        if (!isa_pin((enum isa) level)) continue;
+        for (int i = 0; i < 2; i++) {
+            for (int64_t n = 1; n <= (test_small() ? 9 : 50); n++) check_product(type_get(types[i]), 19, n, 256, 1.0, false);
+        }
+        check_product(type_get(GGML_TYPE_Q4_0), 16 * 16 + 5, 3, 2048, 1.0, false);
+        check_product(type_get(GGML_TYPE_F32), 8 * 8 + 5, 3, 512, 1.0, false);
+    }
+}
+
 // Extreme activations, and weights no encoder writes (-128, arbitrary bits): every level computes what the scalar one does.
 static void test_extremes(void **unused) {
     (void) unused;
@@ -250,7 +264,7 @@ static void test_outer(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_extremes),
-                                       cmocka_unit_test(test_outer)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_columns),
+                                       cmocka_unit_test(test_extremes), cmocka_unit_test(test_outer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
