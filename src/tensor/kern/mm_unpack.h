@@ -120,14 +120,16 @@ INLINE vi bytes_scaled(vi w, vi by, vi add) {
 }
 
 #if MM_VNNI
-// With one column its sums of 16 are multiplied.
-INLINE void multiply_scaled(struct sink *k, const struct panel_group *g, const vi w[8], const vi by[2], int zero, int min) {
+// With one column its sums of 16 are multiplied. The integers are 2^up times what they stand for.
+INLINE void multiply_scaled(struct sink *k, const struct panel_group *g, const vi w[8], const vi by[2], int up, int zero,
+                            int min) {
     const struct mm_record *x = k->x++;
-    vi sum = vi_set1((int32_t) f32_bits(x->base));
+    vi sum = vi_set1(0);
     UNROLL for (int h = 0; h < 2; h++) {
         const int q = zero ? (int16_t) (x->correction[1] >> (16 * h)) : 0;
         sum = vi_add(sum, _mm512_mullo_epi32(sum_words(w + 4 * h, x->q + 16 * h, 4, -zero * q), by[h]));
     }
+    sum = vi_add(_mm512_sra_epi32(sum, _mm_cvtsi32_si128(up)), vi_set1((int32_t) f32_bits(x->base)));
     add_sum(k, x, vf_load(g->s[0]), sum);
     UNROLL for (int h = 0; h < min; h++) k->acc = vf_fma(vf_load(g->m[h]), vf_set1(x->sum[h]), k->acc);
 }
@@ -135,15 +137,15 @@ INLINE void multiply_scaled(struct sink *k, const struct panel_group *g, const v
 
 // Integers q + zero whose products with `by`, the factor of their 16, fit in 8 bits: as these products, plus the offset or (SIGNED) as
 // they are. Where products are summed in 16 bits small integers are worth more as they come, and their sums are multiplied.
-INLINE void put_scaled(struct sink *k, struct panel_group *g, const vi w[8], const vi by[2], int zero, int min, int offset,
-                       int max) {
+INLINE void put_scaled(struct sink *k, struct panel_group *g, const vi w[8], const vi by[2], int up, int zero, int min,
+                       int offset, int max) {
 #if MM_VNNI
     if (k->one) {
-        multiply_scaled(k, g, w, by, zero, min);
+        multiply_scaled(k, g, w, by, up, zero, min);
         return;
     }
 #endif
-    (void) k, (void) max, (void) min, (void) offset, (void) zero;
+    (void) k, (void) max, (void) min, (void) offset, (void) zero, (void) up;
     UNROLL for (int h = 0; h < 2; h++) {
 #if defined(VI_) && !MM_VNNI
         vi_store(g->by[h], spread(by[h]));
@@ -450,16 +452,18 @@ INLINE void unpack_q2_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
             vf_store(out[i / 2 * step].m[i % 2], vf_mul(dmin, vf_from_vi(vi_and(sr(b, 4), vi_set1(15)))));
         }
         for (int half = 0; half < 2; half++) {
-            vi q[8], w[8];
+            vi q[8], w[8], bits = two;
             load_32(&r, (size_t) (16 + 32 * half), q);
             for (int part = 0; part < 4; part++) {
                 UNROLL for (int j = 0; j < 8; j++) {
-                    w[j] = vi_and(q[j], two);
-                    q[j] = sr(q[j], 2);
+                    w[j] = vi_and(q[j], bits);
+                    if (!k->one) q[j] = sr(q[j], 2);
                 }
+                const int up = k->one ? 2 * part : 0;
+                if (k->one) bits = sl(bits, 2);
                 const int i = 8 * half + 2 * part;
                 const vi b = sr(s[i / 4], 8 * (i % 4)), by[2] = {vi_and(b, vi_set1(15)), vi_and(sr(b, 8), vi_set1(15))};
-                put_scaled(k, out + i / 2 * step, w, by, 0, 2, 0, 63);
+                put_scaled(k, out + i / 2 * step, w, by, up, 0, 2, 0, 63);
             }
         }
     }
@@ -495,7 +499,7 @@ INLINE void unpack_q3_K(struct sink *k, const uint8_t *p, size_t stride, int n, 
                 }
                 const int i = 8 * half + 2 * part;
                 const vi b = sl(s[i / 4], 16 - 8 * (i % 4)), by[2] = {sra(sl(b, 8), 24), sra(b, 24)};
-                put_scaled(k, out + i / 2 * step, w, by, 4, 0, 128, 255);
+                put_scaled(k, out + i / 2 * step, w, by, 0, 4, 0, 128, 255);
             }
         }
     }
