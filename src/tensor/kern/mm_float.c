@@ -388,6 +388,7 @@ INLINE void lanes_run(int kind, const struct mm_job *j, tile_fn *const (*tiles)[
     const struct type *type = kind == KIND_DECODE ? type_get(j->type) : NULL;
     float *packed = j->scratch, *tmp = packed + (size_t) PANELS * PANEL_WORDS;
     const int64_t n_word = words_of(kind, j->k), n_tile = (j->n_col + COLS - 1) / COLS;
+    if (n_tile < 1) return;
     for (int64_t row = j->row0; row < j->row1; row += PANELS * PANEL * L) {
         const int64_t left = (j->row1 - row + PANEL * L - 1) / (PANEL * L);
         const int n_panel = left < PANELS ? (int) left : PANELS;

@@ -366,7 +366,7 @@ static void quant_piece(const struct mm_job *j, const struct type *type, unpack_
 static int64_t run_length(const struct mm_job *j) {
     enum { SETS = 2048, NEAR = 256 };  // bytes after which sets repeat, or every second one does
     const int64_t run = (j->row1 - j->row0) / L;
-    return run > 1 && (size_t) run * j->a_stride % SETS < NEAR ? run - 1 : run;
+    return run > 1 && ((size_t) run * j->a_stride + NEAR) % SETS < 2 * NEAR ? run - 1 : run;
 }
 static bool more_rows(const struct mm_job *j, int64_t run, int64_t row) {
     return row < run || j->row0 + run * L + (row - run) * L < j->row1;
