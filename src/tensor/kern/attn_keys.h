@@ -42,15 +42,8 @@ INLINE void look_ahead(struct attn_ahead *a, struct ahead *h) {
 }
 
 #if VF_N == 16
-// Quarter c of the result: the 16 bytes at p + c * step. Halves are put together first: a load of 16 bytes into a quarter of a whole vector
-// takes the time of a whole load where vectors are loaded in halves.
-INLINE __m512i quarters(const char *p, size_t step) {
-#define AT(c) _mm_loadu_si128((const __m128i *) (const void *) (p + (c) *step))
-    const __m256i lo = _mm256_inserti128_si256(_mm256_castsi128_si256(AT(0)), AT(1), 1);
-    const __m256i hi = _mm256_inserti128_si256(_mm256_castsi128_si256(AT(2)), AT(3), 1);
-    return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
-#undef AT
-}
+// Quarter c of the result: the 16 bytes at p + c * step.
+INLINE __m512i quarters(const char *p, size_t step) { return avx512_quarters(p, p + step, p + 2 * step, p + 3 * step); }
 #endif
 
 // kt[0 .. VF_N)[64] of VF_N positions from VF_N rows of ld floats.

@@ -54,13 +54,6 @@ INLINE void times_bytes(struct sink *k, const vi w[8], int half, bool late, vf s
     if (min) k->acc = vf_fma(m, vf_set1(x->sum[0]), k->acc);
 }
 
-INLINE void nibbles_of(const vi t[4], vi w[8]) {
-    UNROLL for (int j = 0; j < 4; j++) {
-        w[j] = vi_and(t[j], bytes_set1(15));
-        w[j + 4] = vi_and(sr(t[j], 4), bytes_set1(15));
-    }
-}
-
 enum kind { NIBBLES, FIVE_BITS, TABLE };
 
 INLINE void times_words(struct sink *k, enum kind kind, const vi t[4], vi fifth, bool late, vf s, bool min, vf m) {

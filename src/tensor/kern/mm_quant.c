@@ -278,12 +278,6 @@ struct span {
     int from, to;
 };
 
-INLINE vf span_load(const float *y, const struct span *s) {
-    if (s->step == 1) return vf_load_span(y + s->lo, s->from, s->to);
-    float t[L];
-    for (int i = 0; i < L; i++) t[i] = y[s->lo + i * s->step];
-    return vf_load(t);
-}
 INLINE void span_store(float *y, const struct span *s, vf x) {
     if (s->step == 1) {
         vf_store_span(y + s->lo, x, s->from, s->to);
@@ -317,12 +311,11 @@ static void panel_times(const struct mm_job *j, tile_fn *const *tiles, const str
             for (int r = 0; r < PANEL; r++) {
                 vf_store(total + (c * PANEL + r) * L, !group ? vf_zero()
                                                       : sums ? vf_load(sums[r][c0 + c])
-                                                             : span_load(y, rows + r));
+                                                             : vf_load_span(y + rows[r].lo, rows[r].from, rows[r].to));
             }
         }
         for (int c = 0; c < C && (!sums || last); c++) {
-            for (int r = 0; r < PANEL && rows[r].step == 1; r++)
-                __builtin_prefetch(mm_job_result(j, c0 + c) + rows[r].lo, 1);
+            for (int r = 0; r < PANEL; r++) __builtin_prefetch(mm_job_result(j, c0 + c) + rows[r].lo, 1);
         }
         tiles[C](panel, n, x, (ptrdiff_t) j->act_stride * C, total);
         for (int c = 0; c < C; c++) {

@@ -74,11 +74,7 @@ INLINE vf vf_load_span(const float *p, int from, int to) { return _mm512_maskz_l
 INLINE void vf_store_span(float *p, vf x, int from, int to) { _mm512_mask_storeu_ps(p, span_mask(from, to), x); }
 
 INLINE vi load_quarters(const struct rows *r, size_t at) {
-    const __m256i lo = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) (r->p[0] + at))),
-                                               _mm_loadu_si128((const __m128i *) (r->p[1] + at)), 1);
-    const __m256i hi = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) (r->p[2] + at))),
-                                               _mm_loadu_si128((const __m128i *) (r->p[3] + at)), 1);
-    return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
+    return avx512_quarters(r->p[0] + at, r->p[1] + at, r->p[2] + at, r->p[3] + at);
 }
 #define VI_(name) _mm512_##name
 #elif defined(__AVX2__)

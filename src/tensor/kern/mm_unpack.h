@@ -163,14 +163,18 @@ INLINE void load_32(const struct rows *r, size_t at, vi w[8]) {
     load_words(r, at + 16, w + 4);
 }
 
-INLINE void nibbles_16(const struct rows *r, size_t at, vi w[8]) {
+INLINE void nibbles_of(const vi t[4], vi w[8]) {
     const vi low = bytes_set1(15);
-    vi t[4];
-    load_words(r, at, t);
     UNROLL for (int j = 0; j < 4; j++) {
         w[j] = vi_and(t[j], low);
         w[j + 4] = vi_and(sr(t[j], 4), low);
     }
+}
+
+INLINE void nibbles_16(const struct rows *r, size_t at, vi w[8]) {
+    vi t[4];
+    load_words(r, at, t);
+    nibbles_of(t, w);
 }
 
 // 32-bit words of L rows, written side by side so that they can be loaded as a vector later, when the stores are done. One by

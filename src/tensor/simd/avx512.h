@@ -10,6 +10,16 @@ typedef __mmask16 vm;
 
 static inline __mmask16 avx512_mask(int n) { return (__mmask16) ((1u << n) - 1u); }
 
+// 16 bytes at each of four places, side by side. Halves are put together first: a load of 16 bytes into a quarter of a whole vector takes the
+// time of a whole load where vectors are loaded in halves.
+static inline __m512i avx512_quarters(const void *a, const void *b, const void *c, const void *d) {
+    const __m256i lo = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) a)),
+                                               _mm_loadu_si128((const __m128i *) b), 1);
+    const __m256i hi = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) c)),
+                                               _mm_loadu_si128((const __m128i *) d), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
+}
+
 static inline vf vf_set1(float x) { return _mm512_set1_ps(x); }
 static inline vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline vf vf_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps(avx512_mask(n), p); }
